@@ -1,0 +1,213 @@
+package treecmp
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Extent is one run of data in a file, as SEEK_DATA and SEEK_HOLE tell it.
+// Units: bytes.
+type Extent struct{ Start, End int64 }
+
+// Entry is all that one path is.
+type Entry struct {
+	Type      string // file, dir, symlink, fifo, socket, char or block
+	Mode      uint32 // the twelve permission bits
+	UID, GID  uint32
+	SizeBytes int64 // regular files and symlinks only
+	MtimeNS   int64
+	Rdev      uint64
+	Nlink     uint64   // not of directories
+	Group     []string // every path of the tree that shares the inode, when there are several
+	Target    string
+	Xattrs    map[string]string
+	Sum       [sha256.Size]byte
+	Extents   []Extent
+}
+
+// Tree is a picture: paths relative to its top, "." being the top itself.
+type Tree map[string]Entry
+
+type inode struct{ dev, ino uint64 }
+
+// Take makes the picture of the tree at dir.
+//
+// Errors: of the first path that could not be looked at, named; the tree must
+// not change meanwhile.
+func Take(dir string) (Tree, error) {
+	tree := Tree{}
+	groups := map[inode][]string{}
+	if err := walk(dir, ".", tree, groups); err != nil {
+		return nil, err
+	}
+	for _, paths := range groups {
+		if len(paths) < 2 {
+			continue
+		}
+		sort.Strings(paths)
+		for _, path := range paths {
+			entry := tree[path]
+			entry.Group = paths
+			tree[path] = entry
+		}
+	}
+	return tree, nil
+}
+
+func walk(top, rel string, tree Tree, groups map[inode][]string) error {
+	full := filepath.Join(top, rel)
+	var st unix.Stat_t
+	if err := unix.Lstat(full, &st); err != nil {
+		return &os.PathError{Op: "lstat", Path: full, Err: err}
+	}
+	entry, err := look(full, &st)
+	if err != nil {
+		return err
+	}
+	tree[rel] = entry
+	if entry.Type != "dir" {
+		if st.Nlink > 1 {
+			key := inode{st.Dev, st.Ino}
+			groups[key] = append(groups[key], rel)
+		}
+		return nil
+	}
+	children, err := names(full)
+	if err != nil {
+		return err
+	}
+	for _, name := range children {
+		if rel == "." && name == ".tt" {
+			continue
+		}
+		if err := walk(top, filepath.Join(rel, name), tree, groups); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func names(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("readdir %s: %w", dir, err)
+	}
+	sort.Strings(list)
+	return list, nil
+}
+
+var types = map[uint32]string{
+	unix.S_IFREG: "file", unix.S_IFDIR: "dir", unix.S_IFLNK: "symlink", unix.S_IFIFO: "fifo",
+	unix.S_IFSOCK: "socket", unix.S_IFCHR: "char", unix.S_IFBLK: "block",
+}
+
+func look(full string, st *unix.Stat_t) (Entry, error) {
+	entry := Entry{
+		Type:    types[st.Mode&unix.S_IFMT],
+		Mode:    st.Mode & 0o7777,
+		UID:     st.Uid,
+		GID:     st.Gid,
+		MtimeNS: st.Mtim.Nano(),
+	}
+	var err error
+	if entry.Xattrs, err = xattrs(full); err != nil {
+		return Entry{}, err
+	}
+	if entry.Type == "dir" {
+		return entry, nil
+	}
+	entry.Nlink = uint64(st.Nlink)
+	switch entry.Type {
+	case "char", "block":
+		entry.Rdev = st.Rdev
+	case "symlink":
+		entry.SizeBytes = st.Size
+		entry.Target, err = os.Readlink(full)
+	case "file":
+		entry.SizeBytes = st.Size
+		entry.Sum, entry.Extents, err = content(full, st.Size)
+	}
+	return entry, err
+}
+
+func xattrs(full string) (map[string]string, error) {
+	list := make([]byte, 4096)
+	n, err := unix.Llistxattr(full, list)
+	if err == unix.ERANGE {
+		list = make([]byte, 1<<16)
+		n, err = unix.Llistxattr(full, list)
+	}
+	if err == unix.EOPNOTSUPP || n == 0 && err == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "llistxattr", Path: full, Err: err}
+	}
+	attrs := map[string]string{}
+	for _, name := range strings.Split(strings.TrimSuffix(string(list[:n]), "\x00"), "\x00") {
+		if name == "security.selinux" { // the policy's, not the programs'
+			continue
+		}
+		value := make([]byte, 1<<16)
+		size, err := unix.Lgetxattr(full, name, value)
+		if err != nil {
+			return nil, &os.PathError{Op: "lgetxattr " + name, Path: full, Err: err}
+		}
+		attrs[name] = string(value[:size])
+	}
+	return attrs, nil
+}
+
+func content(full string, sizeBytes int64) (sum [sha256.Size]byte, extents []Extent, err error) {
+	f, err := os.Open(full)
+	if err != nil {
+		return sum, nil, err
+	}
+	defer f.Close()
+	if extents, err = dataExtents(int(f.Fd()), sizeBytes); err != nil {
+		return sum, nil, &os.PathError{Op: "seek data", Path: full, Err: err}
+	}
+	if _, err = unix.Seek(int(f.Fd()), 0, io.SeekStart); err != nil {
+		return sum, nil, &os.PathError{Op: "seek", Path: full, Err: err}
+	}
+	hash := sha256.New()
+	if _, err = io.Copy(hash, f); err != nil {
+		return sum, nil, err
+	}
+	hash.Sum(sum[:0])
+	return sum, extents, nil
+}
+
+// dataExtents lists where the file has data. A filesystem without SEEK_DATA
+// gives one extent over all; the kernel does so by itself.
+func dataExtents(fd int, sizeBytes int64) ([]Extent, error) {
+	var extents []Extent
+	for at := int64(0); at < sizeBytes; {
+		start, err := unix.Seek(fd, at, unix.SEEK_DATA)
+		if err == unix.ENXIO { // nothing but a hole up to the end
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		end, err := unix.Seek(fd, start, unix.SEEK_HOLE)
+		if err != nil {
+			return nil, err
+		}
+		extents = append(extents, Extent{start, end})
+		at = end
+	}
+	return extents, nil
+}
