@@ -1,0 +1,81 @@
+package journal
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+const (
+	opPut          = byte(1)
+	opDelete       = byte(2)
+	opDeletePrefix = byte(3)
+
+	// MaxBatchBytes bounds one batch: keys, values and a few bytes per operation.
+	MaxBatchBytes = 1 << 30
+
+	// inlineMax is the longest value, in bytes, that memtable and index hold themselves.
+	inlineMax = 512
+)
+
+// Batch is an ordered list of changes that Commit applies as one: all or none, later ones win. The zero value is empty and
+// ready. Keys and values are copied. Not for concurrent use, nor while it is being committed; it may be committed again.
+type Batch struct {
+	// buf is the record as it goes to disk: room for its head, then the payload.
+	buf []byte
+	// sums are the checksums of the values above inlineMax, in order: computed here, outside of the journal's locks.
+	sums   []uint32
+	tooBig bool
+}
+
+// Put sets key to value.
+func (b *Batch) Put(key, value []byte) {
+	if !b.room(len(key) + len(value)) {
+		return
+	}
+	b.key(opPut, key)
+	b.buf = binary.AppendUvarint(b.buf, uint64(len(value)))
+	b.buf = append(b.buf, value...)
+	if len(value) > inlineMax {
+		b.sums = append(b.sums, crc32.Checksum(value, castagnoli))
+	}
+}
+
+// Delete removes key, if it is there.
+func (b *Batch) Delete(key []byte) {
+	if b.room(len(key)) {
+		b.key(opDelete, key)
+	}
+}
+
+// DeletePrefix removes every key that begins with prefix; all keys when it is empty.
+func (b *Batch) DeletePrefix(prefix []byte) {
+	if b.room(len(prefix)) {
+		b.key(opDeletePrefix, prefix)
+	}
+}
+
+// Empty says whether there is nothing to commit.
+func (b *Batch) Empty() bool { return len(b.buf) == 0 && !b.tooBig }
+
+// Size is the number of bytes that Commit would write.
+func (b *Batch) Size() int { return len(b.buf) }
+
+// Reset empties the batch and keeps its memory for the next one.
+func (b *Batch) Reset() { b.buf, b.sums, b.tooBig = b.buf[:0], b.sums[:0], false }
+
+func (b *Batch) room(n int) bool {
+	if n > MaxBatchBytes || len(b.buf)+n+32 > MaxBatchBytes {
+		b.tooBig = true
+	}
+	return !b.tooBig
+}
+
+func (b *Batch) key(kind byte, key []byte) {
+	if len(b.buf) == 0 {
+		var head [recordHead]byte
+		b.buf = append(b.buf, head[:]...)
+	}
+	b.buf = append(b.buf, kind)
+	b.buf = binary.AppendUvarint(b.buf, uint64(len(key)))
+	b.buf = append(b.buf, key...)
+}

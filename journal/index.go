@@ -1,0 +1,245 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// keyPrefix stands before every key in the index, metaKey names the meta record.
+const keyPrefix = byte('k')
+
+var (
+	metaKey      = []byte("m")
+	errIndexDead = errors.New("the index gave up; open the journal anew")
+	errMeta      = errors.New("damaged meta record of the index")
+)
+
+// position is a place in the log: every record up to lsn lies before offset in seg, or in a segment before it.
+type position struct {
+	lsn    uint64
+	seg    uint32
+	offset int64
+}
+
+// meta is what the index knows about itself.
+type meta struct {
+	salt uint64
+	done position
+	// live counts, per segment, the bytes of big values that the index points to.
+	live map[uint32]int64
+}
+
+func (m meta) encode() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, formatVersion)
+	b = binary.LittleEndian.AppendUint64(b, m.salt)
+	b = binary.LittleEndian.AppendUint64(b, m.done.lsn)
+	b = binary.LittleEndian.AppendUint32(b, m.done.seg)
+	b = binary.LittleEndian.AppendUint64(b, uint64(m.done.offset))
+	b = binary.AppendUvarint(b, uint64(len(m.live)))
+	for seg, n := range m.live {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(seg)), uint64(n))
+	}
+	return b
+}
+
+func decodeMeta(b []byte) (m meta, err error) {
+	if len(b) < 4 {
+		return m, errMeta
+	}
+	if binary.LittleEndian.Uint32(b) != formatVersion {
+		return m, ErrFormat
+	}
+	if len(b) < 33 {
+		return m, errMeta
+	}
+	m.salt = binary.LittleEndian.Uint64(b[4:])
+	m.done = position{binary.LittleEndian.Uint64(b[12:]), binary.LittleEndian.Uint32(b[20:]), int64(binary.LittleEndian.Uint64(b[24:]))}
+	m.live = map[uint32]int64{}
+	b = b[32:]
+	var bad bool
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			bad = true
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	for n := next(); n > 0 && !bad; n-- {
+		seg := next()
+		m.live[uint32(seg)] = int64(next())
+	}
+	if bad || len(b) != 0 {
+		return m, errMeta
+	}
+	return m, nil
+}
+
+// index is the pebble database, without a write-ahead log of its own: a batch is durable once it is flushed.
+type index struct {
+	db  *pebble.DB
+	dir string
+
+	mu sync.Mutex
+	// dead is set when pebble met what it calls fatal: it may then report success for what failed.
+	dead error
+	// failed is closed and replaced at each background error.
+	failed  chan struct{}
+	lastErr error
+	log     *slog.Logger
+}
+
+// openIndex opens or makes the index; nil without an error when it is to be read only and is not there.
+func openIndex(dir string, fs vfs.FS, readOnly bool, log *slog.Logger) (*index, error) {
+	x := &index{dir: filepath.Join(dir, "index"), failed: make(chan struct{}), log: log}
+	cache := pebble.NewCache(16 << 20)
+	defer cache.Unref()
+	o := &pebble.Options{
+		FS:                          lockless{fs},
+		Cache:                       cache,
+		DisableWAL:                  true,
+		ReadOnly:                    readOnly,
+		FormatMajorVersion:          pebble.FormatValueSeparation,
+		Logger:                      pebbleLog{x},
+		MemTableSize:                4 << 20,
+		MemTableStopWritesThreshold: 64,
+	}
+	o.EventListener = &pebble.EventListener{BackgroundError: x.backgroundError}
+	if readOnly {
+		if _, err := fs.Stat(x.dir); errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	db, err := pebble.Open(x.dir, o)
+	if readOnly && errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		kind := ErrIO
+		if pebble.IsCorruptionError(err) {
+			kind = ErrCorrupt
+		}
+		return nil, fail("open index", x.dir, kind, err)
+	}
+	x.db = db
+	return x, nil
+}
+
+// lockless: the journal's own lock guards the index, too.
+type lockless struct{ vfs.FS }
+
+func (lockless) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+func (l lockless) Unwrap() vfs.FS               { return l.FS }
+
+// pebbleLog turns pebble's fatal errors into a dead index.
+type pebbleLog struct{ x *index }
+
+func (l pebbleLog) Infof(string, ...any) {}
+
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.x.log.Warn("journal: index", "message", sprintf(format, args))
+}
+
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	l.x.kill(errors.New(sprintf(format, args)))
+}
+
+func (x *index) kill(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.dead == nil {
+		x.dead = errors.Join(errIndexDead, err)
+	}
+	x.signal(x.dead)
+}
+
+func (x *index) backgroundError(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.signal(err)
+}
+
+func (x *index) signal(err error) {
+	x.lastErr = err
+	close(x.failed)
+	x.failed = make(chan struct{})
+}
+
+// health returns why the index is dead, the channel that the next error closes, and the last error.
+func (x *index) health() (dead error, failed <-chan struct{}, last error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.dead, x.failed, x.lastErr
+}
+
+// flush makes all that was applied durable. After an error pebble goes on trying by itself; flush may be called again.
+func (x *index) flush() error {
+	dead, failed, _ := x.health()
+	if dead != nil {
+		return dead
+	}
+	done, err := x.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-failed:
+		_, _, last := x.health()
+		return last
+	}
+	dead, _, _ = x.health()
+	return dead
+}
+
+// meta reads the meta record from r; found is false in a new index.
+func readMeta(r pebble.Reader) (m meta, found bool, err error) {
+	v, closer, err := r.Get(metaKey)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return meta{live: map[uint32]int64{}}, false, nil
+	}
+	if err != nil {
+		return meta{}, false, err
+	}
+	defer func() { _ = closer.Close() }()
+	m, err = decodeMeta(v)
+	return m, true, err
+}
+
+// get appends the stored form of key to dst.
+func (x *index) get(key, dst []byte) (stored []byte, found bool, err error) {
+	var room [128]byte
+	v, closer, err := x.db.Get(indexKey(room[:0], key))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	stored = append(dst, v...)
+	return stored, true, closer.Close()
+}
+
+func indexKey(dst, key []byte) []byte { return append(append(dst, keyPrefix), key...) }
+
+// indexRange returns the bounds of all index keys that begin with prefix.
+func indexRange(prefix []byte) (lower, upper []byte) {
+	lower = indexKey(nil, prefix)
+	upper = append([]byte(nil), lower...)
+	for i := len(upper) - 1; ; i-- {
+		if upper[i]++; upper[i] != 0 {
+			return lower, upper[:i+1]
+		}
+	}
+}
+
+func (x *index) close() error { return x.db.Close() }

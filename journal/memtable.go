@@ -1,0 +1,143 @@
+package journal
+
+import (
+	"bytes"
+
+	"github.com/tidwall/btree"
+)
+
+// entry is one key of a memtable. stored nil: the key was deleted.
+type entry struct {
+	key    []byte
+	stored []byte
+}
+
+func entryLess(a, b entry) bool  { return bytes.Compare(a.key, b.key) < 0 }
+func bytesLess(a, b []byte) bool { return bytes.Compare(a, b) < 0 }
+
+const (
+	// entryOverhead is what an entry costs beside its bytes.
+	entryOverhead = 64
+	arenaBytes    = 64 << 10
+)
+
+// memtable holds the keys changed since some LSN, in order, over an older state: entries, and below them prefixes whose older keys
+// are all gone. No prefix in it begins with another one, so that at most one covers a key: the greatest that is not above it.
+// Writers hold Journal.mu; a snapshot (copy on write) is free of locks.
+type memtable struct {
+	entries  *btree.BTreeG[entry]
+	prefixes *btree.BTreeG[[]byte]
+	arena    []byte
+	// sizeBytes is all that was put in, also what was overwritten since: it bounds memory.
+	sizeBytes int64
+}
+
+func newMemtable() *memtable {
+	o := btree.Options{NoLocks: true}
+	return &memtable{entries: btree.NewBTreeGOptions(entryLess, o), prefixes: btree.NewBTreeGOptions(bytesLess, o)}
+}
+
+func (m *memtable) empty() bool { return m.entries.Len() == 0 && m.prefixes.Len() == 0 }
+
+// snapshot needs Journal.mu held for writing; what it returns is read only.
+func (m *memtable) snapshot() *memtable {
+	return &memtable{entries: m.entries.Copy(), prefixes: m.prefixes.Copy(), sizeBytes: m.sizeBytes}
+}
+
+// alloc returns n bytes that live as long as the memtable.
+func (m *memtable) alloc(n int) []byte {
+	m.sizeBytes += int64(n)
+	if n > arenaBytes/4 {
+		return make([]byte, 0, n)
+	}
+	if cap(m.arena)-len(m.arena) < n {
+		m.arena = make([]byte, 0, arenaBytes)
+	}
+	at := len(m.arena)
+	m.arena = m.arena[:at+n]
+	return m.arena[at : at : at+n]
+}
+
+// put sets key to the stored form head+tail; nil head: deleted.
+func (m *memtable) put(key, head, tail []byte) {
+	room := m.alloc(len(key) + len(head) + len(tail))
+	room = append(append(append(room, key...), head...), tail...)
+	e := entry{key: room[:len(key):len(key)]}
+	if head != nil {
+		e.stored = room[len(key):]
+	}
+	m.sizeBytes += entryOverhead
+	m.entries.Set(e)
+}
+
+func (m *memtable) delete(key []byte) { m.put(key, nil, nil) }
+
+func (m *memtable) deletePrefix(prefix []byte) {
+	var gone [][]byte
+	m.entries.Ascend(entry{key: prefix}, func(e entry) bool {
+		if !bytes.HasPrefix(e.key, prefix) {
+			return false
+		}
+		gone = append(gone, e.key)
+		return true
+	})
+	for _, key := range gone {
+		m.entries.Delete(entry{key: key})
+	}
+	if m.covered(prefix) {
+		return
+	}
+	gone = gone[:0]
+	m.prefixes.Ascend(prefix, func(p []byte) bool {
+		if !bytes.HasPrefix(p, prefix) {
+			return false
+		}
+		gone = append(gone, p)
+		return true
+	})
+	for _, p := range gone {
+		m.prefixes.Delete(p)
+	}
+	m.sizeBytes += entryOverhead
+	m.prefixes.Set(append(m.alloc(len(prefix)), prefix...))
+}
+
+// covered says whether what older states hold under key is gone.
+func (m *memtable) covered(key []byte) bool {
+	hit := false
+	if m.prefixes.Len() > 0 {
+		m.prefixes.Descend(key, func(p []byte) bool {
+			hit = bytes.HasPrefix(key, p)
+			return false
+		})
+	}
+	return hit
+}
+
+// get: known is false when an older state has the answer. stored is nil for a deleted key.
+func (m *memtable) get(key []byte) (stored []byte, known bool) {
+	if e, ok := m.entries.Get(entry{key: key}); ok {
+		return e.stored, true
+	}
+	return nil, m.covered(key)
+}
+
+// apply performs one record. sums are the checksums of its big values, in order, or nil: they are computed.
+func (m *memtable) apply(payload []byte, seg uint32, payloadOff int64, sums []uint32) {
+	var head [pointerBytes]byte
+	_ = decodeOps(payload, func(o op) {
+		switch {
+		case o.kind == opDelete:
+			m.delete(o.key)
+		case o.kind == opDeletePrefix:
+			m.deletePrefix(o.key)
+		case len(o.value) <= inlineMax:
+			head[0] = formInline
+			m.put(o.key, head[:1], o.value)
+		default:
+			p := pointer{seg: seg, offset: payloadOff + int64(o.valueOff), length: uint32(len(o.value))}
+			p.sum, sums = takeSum(sums, o.value)
+			m.put(o.key, p.encode(head[:0]), nil)
+		}
+	})
+}

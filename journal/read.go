@@ -1,0 +1,233 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/tidwall/btree"
+)
+
+// Get returns the value of key; the slice is the caller's.
+//
+// Errors: ErrCorrupt when the bytes in the segment are not those that were written, ErrIO, ErrClosed.
+func (j *Journal) Get(key []byte) (value []byte, found bool, err error) {
+	if err := j.enter("get"); err != nil {
+		return nil, false, err
+	}
+	defer j.leave()
+	for try := 0; ; try++ {
+		stored, err := j.lookup(key)
+		if err != nil || stored == nil {
+			return nil, false, err
+		}
+		p, big := decodePointer(stored)
+		if !big {
+			return stored[1:], true, nil
+		}
+		j.mu.RLock()
+		s := j.segs[p.seg]
+		if s != nil {
+			s.acquire()
+		}
+		j.mu.RUnlock()
+		if s == nil && try < 10 {
+			continue // dropped since the lookup: the key has got a newer value
+		}
+		if s == nil {
+			return nil, false, fail("get", segPath(j.dir, p.seg), ErrCorrupt, errNoSegment)
+		}
+		value, err = p.fetch(s, nil)
+		s.release()
+		return value, err == nil, err
+	}
+}
+
+var errNoSegment = errors.New("the segment that holds the value is missing")
+
+// lookup returns a copy of the stored form of key; nil: there is none.
+func (j *Journal) lookup(key []byte) ([]byte, error) {
+	j.mu.RLock()
+	stored, known := j.mem.get(key)
+	if !known && j.imm != nil {
+		stored, known = j.imm.get(key)
+	}
+	j.mu.RUnlock()
+	if known {
+		// The arena is never written twice: no need for the lock.
+		return append([]byte(nil), stored...), nil
+	}
+	if j.idx == nil {
+		return nil, nil
+	}
+	// What is checkpointed since then is in the index: it was written there before it left the memtables.
+	stored, found, err := j.idx.get(key, nil)
+	if err != nil {
+		return nil, fail("get", j.idx.dir, indexKind(err), err)
+	}
+	if !found {
+		return nil, nil
+	}
+	if len(stored) == 0 {
+		return nil, fail("get", j.idx.dir, ErrCorrupt, errMalformed)
+	}
+	return stored, nil
+}
+
+func indexKind(err error) Kind {
+	if pebble.IsCorruptionError(err) {
+		return ErrCorrupt
+	}
+	return ErrIO
+}
+
+// view is the state of the journal at one instant.
+type view struct {
+	mems []*memtable // newest first
+	it   *pebble.Iterator
+	segs map[uint32]*segment
+}
+
+func (j *Journal) newView(lower, upper []byte) (*view, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	v := &view{mems: []*memtable{j.mem.snapshot()}, segs: make(map[uint32]*segment, len(j.segs))}
+	if j.imm != nil {
+		v.mems = append(v.mems, j.imm)
+	}
+	if j.idx != nil {
+		it, err := j.idx.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+		if err != nil {
+			return nil, fail("scan", j.idx.dir, indexKind(err), err)
+		}
+		v.it = it
+	}
+	for num, s := range j.segs {
+		s.acquire()
+		v.segs[num] = s
+	}
+	return v, nil
+}
+
+func (v *view) close() {
+	for _, s := range v.segs {
+		s.release()
+	}
+	if v.it != nil {
+		_ = v.it.Close()
+	}
+}
+
+// Scan calls fn with every key that begins with prefix, ascending, as they were when Scan was called. key and value are valid only
+// inside fn, which may call Get and Scan, and nothing else of the journal. An error of fn ends the scan and is returned; ErrStop
+// ends it without one.
+func (j *Journal) Scan(prefix []byte, fn func(key, value []byte) error) error {
+	if err := j.enter("scan"); err != nil {
+		return err
+	}
+	defer j.leave()
+	v, err := j.newView(indexRange(prefix))
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	var big []byte
+	err = v.walk(prefix, func(key, stored []byte) error {
+		if len(stored) == 0 {
+			return fail("scan", j.dir, ErrCorrupt, errMalformed)
+		}
+		p, isBig := decodePointer(stored)
+		if !isBig {
+			return fn(key, stored[1:])
+		}
+		s := v.segs[p.seg]
+		if s == nil {
+			return fail("scan", segPath(j.dir, p.seg), ErrCorrupt, errNoSegment)
+		}
+		var err error
+		if big, err = p.fetch(s, big); err != nil {
+			return err
+		}
+		return fn(key, big)
+	})
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
+
+// walk merges the memtables and the index: of equal keys the newest, but nothing that a newer state has deleted.
+func (v *view) walk(prefix []byte, fn func(key, stored []byte) error) error {
+	cursors := make([]memCursor, len(v.mems))
+	for i, m := range v.mems {
+		cursors[i] = memCursor{it: m.entries.Iter(), prefix: prefix}
+		cursors[i].ok = cursors[i].it.Seek(entry{key: prefix}) && bytes.HasPrefix(cursors[i].it.Item().key, prefix)
+		defer cursors[i].it.Release()
+	}
+	index := v.it != nil && v.it.First()
+	for {
+		from, key := -1, []byte(nil)
+		for i := range cursors {
+			if c := &cursors[i]; c.ok && (from < 0 || bytes.Compare(c.it.Item().key, key) < 0) {
+				from, key = i, c.it.Item().key
+			}
+		}
+		if index && (from < 0 || bytes.Compare(v.it.Key()[1:], key) < 0) {
+			from, key = len(cursors), v.it.Key()[1:]
+		}
+		if from < 0 {
+			break
+		}
+		var stored []byte
+		if from == len(cursors) {
+			stored = v.it.Value()
+		} else {
+			stored = cursors[from].it.Item().stored
+		}
+		if stored != nil && !v.covered(from, key) {
+			if err := fn(key, stored); err != nil {
+				return err
+			}
+		}
+		for i := from; i < len(cursors); i++ {
+			if c := &cursors[i]; i != from && c.ok && bytes.Equal(c.it.Item().key, key) {
+				c.next()
+			}
+		}
+		if from == len(cursors) {
+			index = v.it.Next()
+			continue
+		}
+		if index && bytes.Equal(v.it.Key()[1:], key) {
+			index = v.it.Next()
+		}
+		cursors[from].next()
+	}
+	if v.it == nil {
+		return nil
+	}
+	if err := v.it.Error(); err != nil {
+		return fail("scan", "index", indexKind(err), err)
+	}
+	return nil
+}
+
+// covered says whether a state newer than source has deleted key by its prefix.
+func (v *view) covered(source int, key []byte) bool {
+	for i := 0; i < source && i < len(v.mems); i++ {
+		if v.mems[i].covered(key) {
+			return true
+		}
+	}
+	return false
+}
+
+type memCursor struct {
+	it     btree.IterG[entry]
+	prefix []byte
+	ok     bool
+}
+
+func (c *memCursor) next() {
+	c.ok = c.it.Next() && bytes.HasPrefix(c.it.Item().key, c.prefix)
+}
