@@ -1,0 +1,166 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// line ends a text with a newline; nothing stays nothing.
+func line(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s + "\n")
+}
+
+// lines writes changes, one a line.
+func lines(changes []Change) string {
+	var s strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&s, "%s %s\n", c.Op, quote(c.Path))
+	}
+	return s.String()
+}
+
+// quote makes a path fit on a line. Shape: as it is, unless it has a control character or begins with a double quote;
+// then in double quotes, with \n, \t, \r, \\, \" and three octal digits for the rest. Source: git's core.quotePath=false.
+func quote(path string) string {
+	if !strings.HasPrefix(path, `"`) && strings.IndexFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0 {
+		return path
+	}
+	s := []byte{'"'}
+	for _, c := range []byte(path) {
+		switch {
+		case c == '\n':
+			s = append(s, `\n`...)
+		case c == '\t':
+			s = append(s, `\t`...)
+		case c == '\r':
+			s = append(s, `\r`...)
+		case c == '"' || c == '\\':
+			s = append(s, '\\', c)
+		case c < ' ' || c == 0x7f:
+			s = fmt.Appendf(s, `\%03o`, c)
+		default:
+			s = append(s, c)
+		}
+	}
+	return string(append(s, '"'))
+}
+
+// status is `.tt/status.json`; the fields are also the keys of `.tt/status`, in this order.
+type status struct {
+	PID       int             `json:"pid"`
+	Mount     string          `json:"mount"`
+	Transport string          `json:"transport"`
+	Store     string          `json:"store"`
+	Guard     string          `json:"guard"`
+	Agent     tasktree.Agent  `json:"agent"`
+	Task      tasktree.TaskID `json:"task"`
+}
+
+func statusOf(b Backend, c Caller) status {
+	i := b.Info()
+	return status{PID: i.PID, Mount: i.Mount, Transport: i.Transport, Store: i.Store, Guard: i.Guard, Agent: c.Agent, Task: b.Active(c.Agent)}
+}
+
+func statusText(b Backend, c Caller) []byte {
+	s := statusOf(b, c)
+	return fmt.Appendf(nil, "pid=%d\nmount=%s\ntransport=%s\nstore=%s\nguard=%s\nagent=%s\ntask=%d\n",
+		s.PID, quote(s.Mount), s.Transport, quote(s.Store), s.Guard, s.Agent, s.Task)
+}
+
+func statusJSON(b Backend, c Caller) ([]byte, error) { return encode(statusOf(b, c)) }
+
+func whyJSON(b Backend, c Caller) ([]byte, error) {
+	return encode(struct {
+		Agent tasktree.Agent `json:"agent"`
+		Why   string         `json:"why"`
+	}{c.Agent, b.Why(c.Agent)})
+}
+
+// encode is JSON, indented, with a newline at its end.
+func encode(v any) ([]byte, error) {
+	var w bytes.Buffer
+	e := json.NewEncoder(&w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return w.Bytes(), err
+}
+
+// own are the agent's tasks, ascending ids.
+func own(b Backend, a tasktree.Agent) []tasktree.Task {
+	var all []tasktree.Task
+	for _, t := range b.Tasks() {
+		if t.Agent == a {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// listText is an agent's timeline. Shape of a line: the mark (→ current, ↯ undone, else a blank), the number, ⎇ when
+// more than one task was begun after it, the title.
+func listText(b Backend, a tasktree.Agent) []byte {
+	var s []byte
+	for _, t := range own(b, a) {
+		mark := " "
+		switch b.StatusOf(t.ID) {
+		case tasktree.Current:
+			mark = "→"
+		case tasktree.Undone:
+			mark = "↯"
+		}
+		s = fmt.Appendf(s, "%s %d", mark, t.ID)
+		if b.HasBranches(t.ID) {
+			s = append(s, " ⎇"...)
+		}
+		if t.Title != "" {
+			s = append(s, " "+t.Title...)
+		}
+		s = append(s, '\n')
+	}
+	return s
+}
+
+// listed is one task in list.json. Fields are added, never renamed.
+type listed struct {
+	ID          tasktree.TaskID `json:"id"`
+	Parent      tasktree.TaskID `json:"parent"`
+	Agent       tasktree.Agent  `json:"agent"`
+	Under       tasktree.TaskID `json:"under"`
+	Title       string          `json:"title"`
+	Status      tasktree.Status `json:"status"`
+	HasBranches bool            `json:"has_branches"`
+	// Started and Ended are RFC 3339, UTC; null when they are not known or not yet.
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
+	Files   int        `json:"files"`
+}
+
+func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
+	all := []listed{}
+	for _, t := range own(b, a) {
+		all = append(all, listed{
+			ID: t.ID, Parent: t.Parent, Agent: t.Agent, Under: t.Under, Title: t.Title,
+			Status: b.StatusOf(t.ID), HasBranches: b.HasBranches(t.ID),
+			Started: moment(t.Started), Ended: moment(t.Ended), Files: t.Files,
+		})
+	}
+	return encode(all)
+}
+
+// moment is nil for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
