@@ -6,7 +6,15 @@ import (
 	"testing"
 )
 
-func TestMain(m *testing.M) { Main(m) }
+func TestMain(m *testing.M) {
+	// The rig alone needs no ttfs: do not build one.
+	if os.Getenv(EnvBinary) == "" {
+		if err := os.Setenv(EnvBinary, "/bin/true"); err != nil {
+			panic(err)
+		}
+	}
+	Main(m)
+}
 
 // TestOwnWorld: the stage that runs tests is not process 1, sees only processes
 // of its namespace, and stands on a disk of its own.
@@ -65,5 +73,15 @@ func TestDiskCarriesAttributes(t *testing.T) {
 	attrs := w.Snapshot()["f"].Xattrs
 	if attrs["user.color"] != "blue" || attrs["system.posix_acl_access"] == "" {
 		t.Errorf("xattrs of f: %q", attrs)
+	}
+}
+
+// TestShellStays: its directory and its variables live from line to line.
+func TestShellStays(t *testing.T) {
+	w := New(t)
+	shell := w.Shell(w.Dir)
+	shell.Say("mkdir d; cd d; x=1")
+	if got := shell.Say("pwd; echo $x; echo oops >&2"); got != w.Path("d")+"\n1\noops" {
+		t.Errorf("said %q", got)
 	}
 }

@@ -1,0 +1,118 @@
+package integration
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ttfs/ttfs/integration/rig"
+	"github.com/ttfs/ttfs/integration/treecmp"
+)
+
+// TestControlDirectoryIsHidden: readdir does not list .tt, so that tools do not
+// walk into it, but its names open; and the root cannot lose it.
+func TestControlDirectoryIsHidden(t *testing.T) {
+	t.Parallel()
+	w := rig.NewMounted(t)
+	w.Sh("echo 1 >f; mkdir d").OK()
+	if got := w.Sh("ls -A; find . | sort").OK().Stdout; strings.Contains(got, ".tt") {
+		t.Errorf("listed: %q", got)
+	}
+	names, err := os.ReadDir(w.Path(".tt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, name := range names {
+		listed = append(listed, name.Name())
+	}
+	for _, name := range []string{"README", "ctl", "status", "status.json", "why", "stale", "conflicts", "log", "metrics", "tasks", "at", "agents", "as", "forks"} {
+		if !slices.Contains(listed, name) {
+			t.Errorf(".tt lists no %s: %q", name, listed)
+		}
+	}
+	for _, name := range []string{"README", "status", "log", "metrics"} {
+		if w.Read(".tt/"+name) == "" {
+			t.Errorf(".tt/%s is empty", name)
+		}
+	}
+	w.Sh("! rmdir .tt 2>/dev/null; ! rm -rf .tt 2>/dev/null; ! mv .tt elsewhere 2>/dev/null; ! mkdir .tt 2>/dev/null").OK()
+	w.Sh("rm -rf -- *; test -e .tt/ctl").OK()
+	w.Must("undo")
+}
+
+// TestHistoryAsFiles: .tt/at/N is the workspace as it was, read-only;
+// .tt/tasks/N says what the task did and keeps what was before.
+func TestHistoryAsFiles(t *testing.T) {
+	t.Parallel()
+	w := rig.New(t)
+	w.Sh("mkdir -p src/deep empty; echo old >src/f; echo gone >gone; ln -s f src/link; chmod 640 src/f; printf big | head -c 3 >src/deep/x").OK()
+	trees := []treecmp.Tree{w.Snapshot()}
+	w.Mount()
+	ids := []int{0}
+	for _, script := range []string{
+		"echo new >src/f; rm gone; mkdir made; echo in >made/file",
+		"mv src/deep made/deep; chmod 600 src/f; ln -sfn /no src/link; rmdir empty",
+		"rm -rf src; echo >src",
+	} {
+		ids = append(ids, w.Task("step"))
+		w.Sh(script).OK()
+		trees = append(trees, w.Snapshot())
+	}
+	for i, id := range ids {
+		got, err := treecmp.Take(w.Path(".tt/at/" + itoa(id)))
+		if err != nil {
+			t.Errorf("at/%d: %v", id, err)
+			continue
+		}
+		if report := treecmp.Report(withoutTop(trees[i]), withoutTop(got)); report != "" {
+			t.Errorf("at/%d is not the tree at the end of task %d:\n%s", id, id, report)
+		}
+		err = os.WriteFile(w.Path(".tt/at/"+itoa(id)+"/new"), nil, 0o644)
+		if err == nil || err.(*os.PathError).Err != unix.EROFS {
+			t.Errorf("a write into at/%d: %v, want EROFS", id, err)
+		}
+	}
+	task := ".tt/tasks/" + itoa(ids[1]) + "/"
+	want := "deleted gone\ncreated made\ncreated made/file\nmodified src/f\n"
+	if got := w.Read(task + "files"); got != sortedByPath(want) {
+		t.Errorf("files: %q, want %q", got, sortedByPath(want))
+	}
+	if got := w.Read(task+"before/gone") + w.Read(task+"before/src/f"); got != "gone\nold\n" {
+		t.Errorf("before/: %q", got)
+	}
+	if got := w.Read(task + "diff"); !strings.Contains(got, "-old\n+new\n") {
+		t.Errorf("diff: %q", got)
+	}
+	tree := w.Snapshot()
+	if got := w.Read(task + "preview"); !strings.Contains(got, "modify src\n") && !strings.Contains(got, "create src/f\n") {
+		t.Errorf("preview: %q", got)
+	}
+	w.Same("after reading history", tree)
+}
+
+// withoutTop leaves out the top directory itself, whose times belong to the view,
+// and link counts, which depend on the names that history keeps.
+func withoutTop(tree treecmp.Tree) treecmp.Tree {
+	copied := treecmp.Tree{}
+	for path, entry := range tree {
+		if path != "." {
+			entry.Nlink = 0
+			copied[path] = entry
+		}
+	}
+	return copied
+}
+
+func sortedByPath(list string) string {
+	lines := strings.Split(strings.TrimSpace(list), "\n")
+	slices.SortFunc(lines, func(a, b string) int {
+		_, pathA, _ := strings.Cut(a, " ")
+		_, pathB, _ := strings.Cut(b, " ")
+		return strings.Compare(pathA, pathB)
+	})
+	return strings.Join(lines, "\n") + "\n"
+}
