@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -74,7 +75,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	if s.db, err = pebble.Open(s.dir, s.pebbleOptions(disk)); err != nil {
+	if s.db, err = openPebble(s.dir, s.pebbleOptions(disk)); err != nil {
 		return nil, wrapOpen(s.dir, err)
 	}
 	undo = func() { _ = s.db.Close(); _ = s.lock.Close() }
@@ -85,6 +86,23 @@ func Open(dir string, o Options) (_ *Store, err error) {
 		return nil, wrapOpen(s.dir, err)
 	}
 	return s, nil
+}
+
+// openPebble is pebble.Open, which panics with the error of a disk that fails
+// while it moves its markers (vfs/atomicfs). What it has opened then leaks.
+func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		switch cause := recover().(type) {
+		case nil:
+		case runtime.Error:
+			panic(cause)
+		case error:
+			db, err = nil, cause
+		default:
+			panic(cause)
+		}
+	}()
+	return pebble.Open(dir, o)
 }
 
 // prepareDir returns the one name of dir. pebble keeps its table of locks by
