@@ -39,7 +39,21 @@ func TestControlDirectoryIsHidden(t *testing.T) {
 			t.Errorf(".tt/%s is empty", name)
 		}
 	}
-	w.Sh("! rmdir .tt 2>/dev/null; ! rm -rf .tt 2>/dev/null; ! mv .tt elsewhere 2>/dev/null; ! mkdir .tt 2>/dev/null").OK()
+	for what, call := range map[string]func() error{
+		"rmdir .tt":          func() error { return unix.Rmdir(w.Path(".tt")) },
+		"unlink .tt":         func() error { return unix.Unlink(w.Path(".tt")) },
+		"mkdir .tt":          func() error { return unix.Mkdir(w.Path(".tt"), 0o755) },
+		"rename .tt":         func() error { return unix.Rename(w.Path(".tt"), w.Path("elsewhere")) },
+		"rename over .tt":    func() error { return unix.Rename(w.Path("d"), w.Path(".tt")) },
+		"unlink .tt/ctl":     func() error { return unix.Unlink(w.Path(".tt/ctl")) },
+		"create in .tt":      func() error { return os.WriteFile(w.Path(".tt/new"), nil, 0o644) },
+		"rename into .tt":    func() error { return unix.Rename(w.Path("f"), w.Path(".tt/f")) },
+		"create in .tt/at/0": func() error { return os.WriteFile(w.Path(".tt/at/0/new"), nil, 0o644) },
+	} {
+		if err := call(); err == nil {
+			t.Errorf("%s succeeded", what)
+		}
+	}
 	w.Sh("rm -rf -- *; test -e .tt/ctl").OK()
 	w.Must("undo")
 }
