@@ -209,13 +209,12 @@ func wrap(c Command, err error) error {
 	case c.Name != "":
 		what = string(c.Name)
 	}
-	if e, ok := err.(*Error); ok && e.Op == "" {
-		named := *e
-		named.Op, named.What = op, what
-		return &named
-	}
 	if e, ok := err.(*Error); ok {
-		return e
+		named := *e
+		if named.Op == "" {
+			named.Op, named.What = op, what
+		}
+		return &named
 	}
 	return &Error{Op: op, What: what, Kind: kindOf(err), Err: err}
 }

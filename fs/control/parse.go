@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ttfs/ttfs/fs/identity"
 	"github.com/ttfs/ttfs/tasktree"
 )
 
@@ -175,20 +176,8 @@ func parseID(word string) (tasktree.TaskID, bool) {
 	return tasktree.TaskID(n), true
 }
 
-// validName is the rule of DESIGN section 4 for agents, and for forks.
-func validName(s string) bool {
-	if len(s) == 0 || len(s) > 64 || s[0] == '.' {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alnum && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
+// validName is the rule of agents' names, which is also that of forks.
+func validName(s string) bool { return identity.ValidName(tasktree.Agent(s)) }
 
 // badName is the sentence for a name that is none.
 func badName(s string) string {

@@ -16,7 +16,8 @@ type Session struct {
 	caller  Caller
 
 	mu sync.Mutex
-	// reply is what has not been read yet. +checklocks:mu
+	// reply is what has not been read yet.
+	// +checklocks:mu
 	reply []byte
 }
 
@@ -55,7 +56,8 @@ func (s *Session) Read(p []byte) int {
 // concurrent use.
 type Refusals struct {
 	mu sync.Mutex
-	// last and order are bounded by maxRefusals, the oldest goes first. +checklocks:mu
+	// last and order are bounded by maxRefusals, the oldest goes first.
+	// +checklocks:mu
 	last  map[tasktree.Agent]string
 	order []tasktree.Agent
 }

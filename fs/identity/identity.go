@@ -96,19 +96,26 @@ type Resolver struct {
 	background atomic.Bool
 
 	mu sync.RWMutex
-	// gen counts all that may change a verdict made before. +checklocks:mu
+	// gen counts all that may change a verdict made before.
+	// +checklocks:mu
 	gen uint64
-	// tids are the threads that asked lately. +checklocks:mu
+	// tids are the threads that asked lately.
+	// +checklocks:mu
 	tids map[uint32]seen
-	// procs are all processes that were seen and their ancestors. +checklocks:mu
+	// procs are all processes that were seen and their ancestors.
+	// +checklocks:mu
 	procs map[Process]*process
-	// latest is the youngest process seen under a pid. +checklocks:mu
+	// latest is the youngest process seen under a pid.
+	// +checklocks:mu
 	latest map[int]*process
-	// agents are the registered ones. +checklocks:mu
+	// agents are the registered ones.
+	// +checklocks:mu
 	agents map[tasktree.Agent]*registration
-	// active is the history of the agents' active tasks, oldest first. +checklocks:mu
+	// active is the history of the agents' active tasks, oldest first.
+	// +checklocks:mu
 	active map[tasktree.Agent][]activation
-	// sweepAt is the number of processes at which a sweep starts by itself. +checklocks:mu
+	// sweepAt is the number of processes at which a sweep starts by itself.
+	// +checklocks:mu
 	sweepAt int
 }
 

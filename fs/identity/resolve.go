@@ -56,7 +56,8 @@ func (r *Resolver) find(tid uint32, s seen, now time.Time) (*process, uint64, er
 	if err != nil {
 		return nil, 0, err
 	}
-	start, pid := st.start, int(tid)
+	start := st.start
+	var pid int
 	if s.p != nil && s.start == start {
 		pid = s.p.key.PID
 	} else if pid, err = r.proc.tgid(int(tid)); err != nil {
