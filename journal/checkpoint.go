@@ -137,7 +137,7 @@ func (j *Journal) workLocked(w *flushWork) error {
 		if err := j.roomForIndex(w.imm.sizeBytes); err != nil {
 			return err
 		}
-		if err := j.applyWork(w); err != nil {
+		if err := j.idx.guard(func() error { return j.applyWork(w) }); err != nil {
 			return err
 		}
 		w.applied = true
@@ -178,7 +178,7 @@ func (j *Journal) applyWork(w *flushWork) error {
 	}
 	batch := j.idx.db.NewBatch()
 	err = w.fill(batch, it)
-	if cerr := it.Close(); err == nil {
+	if cerr := j.idx.done(it); err == nil {
 		err = cerr
 	}
 	if err == nil {

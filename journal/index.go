@@ -3,7 +3,6 @@ package journal
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -104,7 +103,7 @@ func openIndex(dir string, fs vfs.FS, readOnly bool, log *slog.Logger) (*index, 
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
 	o := &pebble.Options{
-		FS:                          lockless{fs},
+		FS:                          &indexFS{fs, x},
 		Cache:                       cache,
 		DisableWAL:                  true,
 		ReadOnly:                    readOnly,
@@ -113,106 +112,47 @@ func openIndex(dir string, fs vfs.FS, readOnly bool, log *slog.Logger) (*index, 
 		MemTableSize:                4 << 20,
 		MemTableStopWritesThreshold: 64,
 	}
-	o.EventListener = &pebble.EventListener{BackgroundError: x.backgroundError}
+	o.Experimental.ReadSamplingMultiplier = -1 // readers must not need pebble's main lock, see Fatalf
+	o.EventListener = &pebble.EventListener{
+		BackgroundError: x.backgroundError,
+		DataCorruption: func(i pebble.DataCorruptionInfo) {
+			x.log.Error("journal: the index is damaged", "dir", x.dir, "what", i.String())
+		},
+	}
 	if readOnly {
 		if _, err := fs.Stat(x.dir); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
 	}
-	db, err := pebble.Open(x.dir, o)
+	err := x.open(o)
 	if readOnly && errors.Is(err, pebble.ErrDBDoesNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		kind := ErrIO
-		if pebble.IsCorruptionError(err) {
-			kind = ErrCorrupt
-		}
-		return nil, fail("open index", x.dir, kind, err)
+		return nil, fail("open index", x.dir, indexKind(err), err)
 	}
-	x.db = db
 	return x, nil
 }
 
-// lockless: the journal's own lock guards the index, too.
-type lockless struct{ vfs.FS }
-
-func (lockless) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
-func (l lockless) Unwrap() vfs.FS               { return l.FS }
-
-// pebbleLog turns pebble's fatal errors into a dead index.
-type pebbleLog struct{ x *index }
-
-func (l pebbleLog) Infof(string, ...any) {}
-
-func (l pebbleLog) Errorf(format string, args ...any) {
-	l.x.log.Warn("journal: index", "message", sprintf(format, args))
-}
-
-func (l pebbleLog) Fatalf(format string, args ...any) {
-	l.x.kill(errors.New(sprintf(format, args)))
-}
-
-func (x *index) kill(err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.dead == nil {
-		x.dead = errors.Join(errIndexDead, err)
-	}
-	x.signal(x.dead)
-}
-
-func (x *index) backgroundError(err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.signal(err)
-}
-
-func (x *index) signal(err error) {
-	x.lastErr = err
-	close(x.failed)
-	x.failed = make(chan struct{})
-}
-
-// health returns why the index is dead, the channel that the next error closes, and the last error.
-func (x *index) health() (dead error, failed <-chan struct{}, last error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.dead, x.failed, x.lastErr
-}
-
-// flush makes all that was applied durable. After an error pebble goes on trying by itself; flush may be called again.
-func (x *index) flush() error {
-	dead, failed, _ := x.health()
-	if dead != nil {
-		return dead
-	}
-	done, err := x.db.AsyncFlush()
-	if err != nil {
-		return err
-	}
-	select {
-	case <-done:
-	case <-failed:
-		_, _, last := x.health()
-		return last
-	}
-	dead, _, _ = x.health()
-	return dead
-}
-
-// meta reads the meta record from r; found is false in a new index.
-func readMeta(r pebble.Reader) (m meta, found bool, err error) {
-	v, closer, err := r.Get(metaKey)
+// readMeta reads the meta record; found is false in a new index.
+func (x *index) readMeta() (m meta, found bool, err error) {
+	v, closer, err := x.db.Get(metaKey)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return meta{live: map[uint32]int64{}}, false, nil
 	}
 	if err != nil {
 		return meta{}, false, err
 	}
-	defer func() { _ = closer.Close() }()
 	m, err = decodeMeta(v)
-	return m, true, err
+	return m, true, errors.Join(err, x.done(closer))
+}
+
+// setMeta writes the meta record, durably.
+func (x *index) setMeta(m meta) error {
+	if err := x.guard(func() error { return x.db.Set(metaKey, m.encode(), pebble.NoSync) }); err != nil {
+		return err
+	}
+	return x.flush()
 }
 
 // get appends the stored form of key to dst.
@@ -226,7 +166,7 @@ func (x *index) get(key, dst []byte) (stored []byte, found bool, err error) {
 		return nil, false, err
 	}
 	stored = append(dst, v...)
-	return stored, true, closer.Close()
+	return stored, true, x.done(closer)
 }
 
 func indexKey(dst, key []byte) []byte { return append(append(dst, keyPrefix), key...) }
@@ -242,4 +182,5 @@ func indexRange(prefix []byte) (lower, upper []byte) {
 	}
 }
 
-func (x *index) close() error { return x.db.Close() }
+// close leaves a dead index as it is: its locks are held for ever.
+func (x *index) close() error { return x.done(x.db) }

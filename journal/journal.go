@@ -2,7 +2,6 @@ package journal
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -203,7 +202,5 @@ func (g *spaceGuard) take(d disk, dir string, n, floor int64) (bool, error) {
 	g.free -= n
 	return true, nil
 }
-
-func sprintf(format string, args []any) string { return fmt.Sprintf(format, args...) }
 
 var _ io.Closer = (*Journal)(nil)

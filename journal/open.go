@@ -50,7 +50,7 @@ func (j *Journal) open() (err error) {
 	}
 	m, found := meta{live: map[uint32]int64{}}, false
 	if j.idx != nil {
-		if m, found, err = readMeta(j.idx.db); err != nil {
+		if m, found, err = j.idx.readMeta(); err != nil {
 			kind := ErrCorrupt
 			if errors.Is(err, ErrFormat) {
 				kind = ErrFormat
@@ -66,6 +66,12 @@ func (j *Journal) open() (err error) {
 	j.lastLSN = max(r.last, j.done.lsn)
 	if j.o.ReadOnly {
 		return nil
+	}
+	if !found {
+		// From now on the salt is known even when the header of the only segment is damaged.
+		if err := j.idx.setMeta(meta{salt: j.salt}); err != nil {
+			return fail("open index", j.idx.dir, ErrIO, err)
+		}
 	}
 	return r.chooseTail()
 }

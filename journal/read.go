@@ -84,6 +84,7 @@ func indexKind(err error) Kind {
 // view is the state of the journal at one instant.
 type view struct {
 	mems []*memtable // newest first
+	idx  *index
 	it   *pebble.Iterator
 	segs map[uint32]*segment
 }
@@ -100,7 +101,7 @@ func (j *Journal) newView(lower, upper []byte) (*view, error) {
 		if err != nil {
 			return nil, fail("scan", j.idx.dir, indexKind(err), err)
 		}
-		v.it = it
+		v.idx, v.it = j.idx, it
 	}
 	for num, s := range j.segs {
 		s.acquire()
@@ -114,7 +115,7 @@ func (v *view) close() {
 		s.release()
 	}
 	if v.it != nil {
-		_ = v.it.Close()
+		_ = v.idx.done(v.it)
 	}
 }
 

@@ -51,8 +51,7 @@ type op struct {
 	valueOff int
 }
 
-// decodeOps calls fn with each operation of payload, in order. It reads the whole payload before the first call when check is set,
-// so that nothing of a malformed record is applied.
+// decodeOps calls fn with each operation of payload, in order, until one does not parse.
 func decodeOps(payload []byte, fn func(op)) error {
 	for at := 0; at < len(payload); {
 		o, next, err := decodeOp(payload, at)

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -15,7 +16,7 @@ type replay struct {
 	last uint64
 	// torn is where the torn tail of the last segment begins; 0: there is none.
 	torn int64
-	// headless: the last segment has neither header nor records, the mark of a power cut at its birth.
+	// headless: the last segment is blank, the mark of a power cut at its birth.
 	headless bool
 	list     []*segment
 }
@@ -120,7 +121,12 @@ func (r *replay) segment(s *segment, h header, sound, isLast bool) error {
 			return fail("open", s.path, ErrIO, err)
 		}
 		if !ok {
-			r.endOf(s, at, skipped, isLast, sound, count)
+			if isLast && !sound && count == 0 && s.num > done.seg {
+				if r.headless, err = isBlank(s.file, size); err != nil {
+					return fail("open", s.path, ErrIO, err)
+				}
+			}
+			r.endOf(s, at, skipped, isLast)
 			break
 		}
 		count++
@@ -140,10 +146,9 @@ func (r *replay) segment(s *segment, h header, sound, isLast bool) error {
 }
 
 // endOf judges the bytes behind the last valid record of a segment.
-func (r *replay) endOf(s *segment, at, bytes int64, isLast, sound bool, records int) {
+func (r *replay) endOf(s *segment, at, bytes int64, isLast bool) {
 	switch {
-	case isLast && !sound && records == 0 && s.num > r.j.done.seg:
-		r.headless = true
+	case r.headless:
 		r.j.log.Info("journal: the last segment was cut off at its birth", "segment", s.path)
 	case bytes == 0:
 	case isLast:
@@ -152,6 +157,26 @@ func (r *replay) endOf(s *segment, at, bytes int64, isLast, sound bool, records 
 	default:
 		r.damage(s, at, fmt.Sprintf("%d damaged bytes at its end", bytes))
 	}
+}
+
+// isBlank says whether a file is too short to hold a header or nothing but zeros: what a power cut leaves of a new one.
+func isBlank(r io.ReaderAt, size int64) (bool, error) {
+	if size < headerBytes {
+		return true, nil
+	}
+	sc := scanner{r: r, size: size}
+	for at := int64(0); at < size; at += windowBytes {
+		b, err := sc.bytes(at, min(windowBytes, size-at))
+		if err != nil {
+			return false, err
+		}
+		for _, c := range b {
+			if c != 0 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 // damage reports a problem and marks the segment, so that nothing deletes it by itself.

@@ -159,7 +159,7 @@ func (j *Journal) verifyIndex(ctx context.Context, v *view, n *Counts, tell func
 		}
 		return fail("verify", j.idx.dir, ErrIO, err)
 	}
-	m, _, err := readMeta(j.idx.db)
+	m, _, err := j.idx.readMeta()
 	if err != nil {
 		tell(Problem{Path: j.idx.dir, What: err.Error()})
 		return ctx.Err()
