@@ -60,8 +60,10 @@ func (s *Store) Collect(ctx context.Context, live func(Ref) bool) (removed int, 
 	if c.removed == 0 {
 		return 0, 0, nil
 	}
-	// pebble finds out what it can drop from tables, not from the memtable.
-	return c.removed, c.freedBytes, s.committed(op, Ref{}, s.db.Flush())
+	// pebble finds out what it can drop from tables, not from the memtable. The
+	// flush is not waited for: one that fails never ends (pebble 2.1.7).
+	_, err = s.db.AsyncFlush()
+	return c.removed, c.freedBytes, s.committed(op, Ref{}, err)
 }
 
 // collection is one Collect under way.

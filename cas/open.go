@@ -75,7 +75,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	if s.db, err = openPebble(s.dir, s.pebbleOptions(disk)); err != nil {
+	if s.db, err = openPebble(s.dir, s.pebbleOptions(&freezer{FS: disk, log: s.log})); err != nil {
 		return nil, wrapOpen(s.dir, err)
 	}
 	undo = func() { _ = s.db.Close(); _ = s.lock.Close() }
@@ -84,6 +84,11 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	}
 	if s.codec, err = newCodec(); err != nil {
 		return nil, wrapOpen(s.dir, err)
+	}
+	s.log.opened.Store(true)
+	// Last: a failure before that was pebble's to report.
+	if err = s.committed(op, Ref{}, nil); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

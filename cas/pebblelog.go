@@ -16,11 +16,15 @@ import (
 // daemon must first let go of its mount), a panic in a goroutine of pebble
 // cannot be caught, and ending that goroutine leaves its locks held. So Fatalf
 // does return, but remembers the failure first; every call looks for it after
-// its commit and before anything else, and fails with ErrIO. The store stays
-// so until it is opened again, which replays what is really on disk.
+// its commit and before anything else, and fails with ErrIO, and the freezer
+// lets nothing reach the disk any more. The store stays so until it is opened
+// again, which replays what is really on disk.
 type pebbleLog struct {
 	log   *slog.Logger
 	fatal atomic.Pointer[fatalError]
+	// opened is set once Open has succeeded: until then pebble returns its
+	// errors.
+	opened atomic.Bool
 }
 
 // fatalError is the first message that pebble gave to Fatalf.
