@@ -58,8 +58,6 @@ type AgentInfo struct {
 	Name tasktree.Agent
 	// Parent is the agent that it is a sub-agent of; "" for none.
 	Parent tasktree.Agent
-	// PIDs are its living processes, ascending, as far as seen.
-	PIDs []int
 }
 
 // Info describes the mount; each field is one line of `.tt/status`.
@@ -111,6 +109,8 @@ type Mount interface {
 	Info() Info
 	// Agents are those with tasks or processes, sorted by name; the user is always one.
 	Agents() []AgentInfo
+	// PIDs are an agent's living processes, ascending, as far as seen.
+	PIDs(a tasktree.Agent) []int
 	Metrics(w io.Writer)
 	// Why is the agent's last refusal, "" for none; Refused is told one that happened here.
 	Why(a tasktree.Agent) string

@@ -36,7 +36,7 @@ func newFake() *fake {
 			{ID: 6, Agent: "kid", Under: 5, Title: "kid's", Started: at(6)},
 		},
 		active: map[tasktree.Agent]tasktree.TaskID{"user": 4, "main": 5, "kid": 6},
-		agents: []AgentInfo{{Name: "idle"}, {Name: "kid", Parent: "main", PIDs: []int{12, 300}}, {Name: "main", PIDs: []int{10}}, {Name: "user"}},
+		agents: []AgentInfo{{Name: "idle"}, {Name: "kid", Parent: "main"}, {Name: "main"}, {Name: "user"}},
 	}
 }
 
@@ -141,6 +141,10 @@ func (f *fake) At(a tasktree.Agent, id tasktree.TaskID) (any, error) {
 func (f *fake) Log() (any, error)   { return "log", f.fail }
 func (f *fake) Agents() []AgentInfo { return f.agents }
 func (f *fake) Metrics(w io.Writer) { fmt.Fprintln(w, "ttfs_tasks 6") }
+
+func (f *fake) PIDs(a tasktree.Agent) []int {
+	return map[tasktree.Agent][]int{"kid": {12, 300}, "main": {10}}[a]
+}
 
 func (f *fake) Info() Info {
 	return Info{PID: 4711, Mount: "/home/me/work", Store: "/home/me/work/.tt", Transport: "classic", Guard: "on"}

@@ -170,9 +170,9 @@ func agent(b Backend, name tasktree.Agent) Node {
 		})
 	}
 	info("parent", func(a AgentInfo) string { return string(a.Parent) })
-	info("pids", func(a AgentInfo) string {
+	info("pids", func(AgentInfo) string {
 		var pids []string
-		for _, p := range a.PIDs {
+		for _, p := range b.PIDs(name) {
 			pids = append(pids, strconv.Itoa(p))
 		}
 		return strings.Join(pids, "\n")

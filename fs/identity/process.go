@@ -155,10 +155,13 @@ func (r *Resolver) refresh(p *process, now time.Time) {
 		}
 		st, err := r.proc.stat(p.key.PID)
 		r.mu.Lock()
-		if err == nil && st.start == p.key.Start {
+		switch {
+		case err == nil && st.start == p.key.Start:
 			r.noteLocked(p.key.PID, st, now)
-		} else {
+		case err == nil || vanished(err):
 			p.gone = now
+		default:
+			p.checked = now
 		}
 		r.mu.Unlock()
 	}

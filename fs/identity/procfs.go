@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/ttfs/ttfs/tasktree"
 )
@@ -33,6 +34,11 @@ type image struct {
 
 // moved says that the addresses tell the images apart.
 func (a image) moved(b image) bool { return a.at != b.at }
+
+// vanished says that an error of stat means that there is no such process; any other (no descriptors left) says nothing.
+func vanished(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
+}
 
 // errFormat is a proc file that does not look like one.
 var errFormat = errors.New("unexpected format")

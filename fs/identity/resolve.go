@@ -36,14 +36,19 @@ func (r *Resolver) Resolve(tid uint32) Who {
 	now := r.now()
 	r.mu.RLock()
 	s, ok := r.tids[tid]
-	if ok && s.gen == r.gen && now.Before(s.due) {
+	if ok {
 		s.who.RegisteredIn = s.p.enteredLocked(s.who.Agent)
-		r.mu.RUnlock()
+	}
+	fresh := ok && s.gen == r.gen && now.Before(s.due)
+	r.mu.RUnlock()
+	if fresh {
 		return s.who
 	}
-	r.mu.RUnlock()
 	p, start, err := r.find(tid, s, now)
 	if err != nil {
+		if ok && !vanished(err) {
+			return s.who // no reason to believe that anything changed
+		}
 		return Who{Agent: User, Root: true}
 	}
 	r.load(p)

@@ -35,7 +35,7 @@ func (r *Resolver) checkAll(want func(*process) bool) {
 	r.mu.RUnlock()
 	for _, p := range all {
 		st, err := r.proc.stat(p.key.PID)
-		if err == nil && st.start == p.key.Start && !st.dead {
+		if err == nil && st.start == p.key.Start && !st.dead || err != nil && !vanished(err) {
 			continue
 		}
 		r.mu.Lock()
