@@ -68,17 +68,17 @@ func TestCollectManyGivesSpaceBack(t *testing.T) {
 	s := open(t, t.TempDir(), Options{})
 	const n = 3*collectGroup + 17
 	for i := range n {
-		mustPut(t, s, random(uint64(i), 20_000))
+		mustPut(t, s, random(uint64(i), 5_000))
 	}
-	kept := SumBytes(random(7, 20_000))
+	kept := SumBytes(random(7, 5_000))
 	removed, freed, err := s.Collect(t.Context(), func(ref Ref) bool { return ref == kept })
-	if err != nil || removed != n-1 || freed < (n-1)*20_000 {
+	if err != nil || removed != n-1 || freed < (n-1)*5_000 {
 		t.Fatalf("Collect = %d, %d, %v", removed, freed, err)
 	}
 	if got := s.Stats().Removed; got != n-1 {
 		t.Errorf("Stats.Removed = %d", got)
 	}
-	wantGet(t, s, kept, random(7, 20_000))
+	wantGet(t, s, kept, random(7, 5_000))
 }
 
 func TestCollectIsStopped(t *testing.T) {
@@ -157,7 +157,7 @@ func TestConcurrent(t *testing.T) {
 	for w := range 4 {
 		writers.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(w), 1))
-			for range 60 {
+			for range 25 {
 				b := random(uint64(rng.IntN(5)), 3000)
 				if rng.IntN(6) == 0 {
 					b = join(text(ChunkBytes), b)

@@ -157,7 +157,7 @@ func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{})
 	blobs := map[Ref][]byte{}
-	for i := range 300 {
+	for i := range 80 {
 		b := random(uint64(i), 500+i)
 		blobs[mustPut(t, s, b)] = b
 	}
@@ -176,7 +176,7 @@ func TestDamagedFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := len(good) / 40; at < len(good); at += len(good) / 20 {
+		for at := len(good) / 20; at < len(good); at += len(good) / 10 {
 			bad := bytes.Clone(good)
 			bad[at] ^= 0x40
 			if err := os.WriteFile(table, bad, 0o600); err != nil {
@@ -220,8 +220,5 @@ func checkDamaged(t *testing.T, dir string, blobs map[Ref][]byte) {
 	}
 	if named := verify(t, s); len(named) == 0 && bad > 0 {
 		t.Errorf("Verify finds nothing, %d blobs are bad", bad)
-	}
-	if bad > len(blobs)/2 {
-		t.Logf("%d of %d blobs are bad", bad, len(blobs))
 	}
 }

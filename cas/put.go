@@ -102,7 +102,7 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 // sumChunk is SumBytes, faster for holes.
 func (s *Store) sumChunk(b []byte) Ref {
 	if len(b) == ChunkBytes && isZero(b) {
-		return s.codec.zeroRef
+		return s.codec.zeroRef()
 	}
 	return SumBytes(b)
 }

@@ -1,9 +1,11 @@
 package cas
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -28,7 +30,7 @@ type codec struct {
 	enc *zstd.Encoder
 	dec *zstd.Decoder
 	// zeroRef is the ref of ChunkBytes zero bytes: holes need not be hashed.
-	zeroRef Ref
+	zeroRef func() Ref
 }
 
 func newCodec() (*codec, error) {
@@ -42,7 +44,7 @@ func newCodec() (*codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &codec{enc: enc, dec: dec, zeroRef: SumBytes(make([]byte, ChunkBytes))}, nil
+	return &codec{enc: enc, dec: dec, zeroRef: sync.OnceValue(func() Ref { return SumBytes(make([]byte, ChunkBytes)) })}, nil
 }
 
 func (c *codec) close() {
@@ -108,7 +110,7 @@ func (c *codec) open(ref Ref, rec []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ref == c.zeroRef && rec[0] == codecZero && len(b) == ChunkBytes {
+	if rec[0] == codecZero && len(b) == ChunkBytes && ref == c.zeroRef() {
 		return b, nil
 	}
 	if got := SumBytes(b); got != ref {
@@ -145,17 +147,7 @@ func uvarint(b []byte) (value uint64, n int, err error) {
 	return value, n, nil
 }
 
+// isZero: all bytes equal the one before, and the first is zero.
 func isZero(b []byte) bool {
-	for len(b) >= 8 {
-		if binary.NativeEndian.Uint64(b) != 0 {
-			return false
-		}
-		b = b[8:]
-	}
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -244,7 +245,7 @@ func TestLocked(t *testing.T) {
 func TestFormat(t *testing.T) {
 	write := func(t *testing.T, dir string, o Options, k, v string) {
 		t.Helper()
-		db, err := pebble.Open(dir, &pebble.Options{FS: o.fs, FormatMajorVersion: pebbleFormat})
+		db, err := pebble.Open(dir, &pebble.Options{FS: o.fs, Logger: &pebbleLog{log: slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebbleFormat})
 		if err != nil {
 			t.Fatal(err)
 		}
