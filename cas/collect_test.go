@@ -11,7 +11,7 @@ import (
 )
 
 func TestCollect(t *testing.T) {
-	a, b, c := random(1, ChunkBytes), random(2, ChunkBytes), random(3, 77)
+	a, b, c := text(ChunkBytes), make([]byte, ChunkBytes), random(3, 77)
 	small := random(4, 10)
 	blobs := map[string][]byte{"ab": join(a, b), "abc": join(a, b, c), "a": a, "c": c, "small": small}
 	chunks := map[string]Ref{"a": SumBytes(a), "b": SumBytes(b), "c": SumBytes(c), "small": SumBytes(small)}

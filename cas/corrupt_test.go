@@ -77,13 +77,13 @@ func TestDamagedChunk(t *testing.T) {
 }
 
 func TestDamagedLargeBlob(t *testing.T) {
-	content := join(random(1, ChunkBytes), random(2, ChunkBytes), random(3, 100))
+	content := join(text(ChunkBytes), random(2, 1000), text(ChunkBytes-1000), random(3, 100))
 	second := SumBytes(content[ChunkBytes : 2*ChunkBytes])
 	for name, tc := range map[string]struct {
 		hurt  func(t *testing.T, s *Store, ref Ref)
 		chunk bool // the second chunk is what is bad
 	}{
-		"chunk":         {func(t *testing.T, s *Store, _ Ref) { damage(t, s, prefixChunk, second, 9999) }, true},
+		"chunk":         {func(t *testing.T, s *Store, _ Ref) { damage(t, s, prefixChunk, second, 99) }, true},
 		"list header":   {func(t *testing.T, s *Store, ref Ref) { damage(t, s, prefixList, ref, 0) }, false},
 		"list ref":      {func(t *testing.T, s *Store, ref Ref) { damage(t, s, prefixList, ref, 40) }, false},
 		"list checksum": {func(t *testing.T, s *Store, ref Ref) { damage(t, s, prefixList, ref, -1) }, false},

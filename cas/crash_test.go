@@ -41,10 +41,10 @@ func TestCrashAfterSync(t *testing.T) {
 		b := random(seed, n)
 		blobs[mustPut(t, s, b)] = b
 	}
-	for i := range 8 {
-		put(uint64(i), ChunkBytes) // more than the first WALs hold
+	for i := range 6 {
+		put(uint64(i), ChunkBytes/3) // more than the first WALs hold
 	}
-	put(100, 5*ChunkBytes+3)
+	put(100, ChunkBytes+3)
 	put(101, 10)
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)

@@ -69,8 +69,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("again", func(t *testing.T) { check(t, open(t, dir, Options{})) })
-	t.Run("read-only", func(t *testing.T) { check(t, open(t, dir, Options{ReadOnly: true})) })
+	t.Run("again, read-only", func(t *testing.T) { check(t, open(t, dir, Options{ReadOnly: true})) })
 }
 
 func checkBlob(t *testing.T, s *Store, ref Ref, want []byte) {
