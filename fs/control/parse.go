@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/ttfs/ttfs/fs/identity"
@@ -120,8 +121,8 @@ func Parse(line []byte) (Command, error) {
 // parsers take what follows a verb, with the blank before it, and say what is wrong with it, "" for nothing.
 var parsers = map[Verb]func(rest string) (Command, string){
 	Task:    parseTask,
-	Undo:    func(rest string) (Command, string) { return parseMove(strings.Fields(rest)) },
-	Redo:    func(rest string) (Command, string) { return parseMove(strings.Fields(rest)) },
+	Undo:    func(rest string) (Command, string) { return parseMove(words(rest)) },
+	Redo:    func(rest string) (Command, string) { return parseMove(words(rest)) },
 	Switch:  parseMoveTo,
 	Revert:  parseMoveTo,
 	Restore: parseRestore,
@@ -167,6 +168,11 @@ func clip(word string) string {
 	return quoted
 }
 
+// words are what blanks and tabs keep apart, and only they: a line is not to look like another one.
+func words(rest string) []string {
+	return strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '\t' })
+}
+
 // parseID reads the one spelling of a task's number.
 func parseID(word string) (tasktree.TaskID, bool) {
 	n, err := strconv.ParseUint(word, 10, 64)
@@ -192,7 +198,7 @@ func badID(s string) string {
 func parseTask(rest string) (Command, string) {
 	title := strings.TrimSpace(strings.ReplaceAll(rest, "\t", " "))
 	for _, r := range title {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return Command{}, "a title is one line of text without control characters"
 		}
 	}
@@ -209,9 +215,9 @@ func cut(title string) string {
 }
 
 // parseMove reads [agent=A] [force|skip], in any order, each once.
-func parseMove(words []string) (Command, string) {
+func parseMove(args []string) (Command, string) {
 	var c Command
-	for _, w := range words {
+	for _, w := range args {
 		switch name, isAgent := strings.CutPrefix(w, "agent="); {
 		case isAgent && c.Agent != "":
 			return c, "agent= is there twice"
@@ -233,15 +239,15 @@ func parseMove(words []string) (Command, string) {
 }
 
 func parseMoveTo(rest string) (Command, string) {
-	words := strings.Fields(rest)
-	if len(words) == 0 {
+	args := words(rest)
+	if len(args) == 0 {
 		return Command{}, "the number of a task is missing (see .tt/tasks/list)"
 	}
-	id, ok := parseID(words[0])
+	id, ok := parseID(args[0])
 	if !ok {
-		return Command{}, badID(words[0])
+		return Command{}, badID(args[0])
 	}
-	c, detail := parseMove(words[1:])
+	c, detail := parseMove(args[1:])
 	c.ID = id
 	return c, detail
 }

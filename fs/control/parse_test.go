@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 func TestParseRefused(t *testing.T) {
 	for _, line := range []string{
 		"", "\n", " ", "\t\n", "\r\n", "x", "TASK", "Undo", "undo\x00", "\x00", "task a\x00b", "\xff\xfe", "task \xff", "\x7fELF\x02\x01",
-		"task a\nb", "task a\n\n", "undo\nundo", "\nundo", "task\x1b[31mred", "task \x1b[31mred", "task a\rb", "tasks", "task\vx",
+		"task a\nb", "task a\n\n", "undo\nundo", "\nundo", "task\x1b[31mred", "task \x1b[31mred", "task a\rb", "task a\u2028b", "task a\u0085b", "undo\u00a0force", "undo \vforce", "switch 1\u00a0", "guard\u2003on", "tasks", "task\vx",
 		"undo 1", "undo all", "undo force skip", "undo force force", "undo skip skip", "undo agent=", "undo agent=a agent=b",
 		"undo agent=.x", "undo agent=a/b", "undo Force", "redo 1", "redo x",
 		"switch", "switch ", "switch -1", "switch +1", "switch x", "switch 01", "switch 00", "switch 1 2", "switch 1.0", "switch 0x1",

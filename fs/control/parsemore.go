@@ -9,21 +9,21 @@ import (
 
 // named reads a NAME and gives the words after it.
 func named(rest string) (tasktree.Agent, []string, string) {
-	words := strings.Fields(rest)
-	if len(words) == 0 {
+	args := words(rest)
+	if len(args) == 0 {
 		return "", nil, "a name is missing"
 	}
-	if !validName(words[0]) {
-		return "", nil, badName(words[0])
+	if !validName(args[0]) {
+		return "", nil, badName(args[0])
 	}
-	return tasktree.Agent(words[0]), words[1:], ""
+	return tasktree.Agent(args[0]), args[1:], ""
 }
 
 // options reads key=value words, each key once; take says what is wrong with a value, "" for nothing, and whether the
 // key is known.
-func options(words []string, take func(key, value string) (detail string, known bool)) string {
+func options(args []string, take func(key, value string) (detail string, known bool)) string {
 	var before []string
-	for _, w := range words {
+	for _, w := range args {
 		key, value, _ := strings.Cut(w, "=")
 		for _, k := range before {
 			if k == key {
@@ -43,7 +43,7 @@ func options(words []string, take func(key, value string) (detail string, known 
 }
 
 func parseAgent(rest string) (Command, string) {
-	name, words, detail := named(rest)
+	name, args, detail := named(rest)
 	if detail != "" {
 		return Command{}, detail
 	}
@@ -51,7 +51,7 @@ func parseAgent(rest string) (Command, string) {
 		return Command{}, "user is the human and cannot be registered"
 	}
 	c := Command{Name: name, Isolation: "none"}
-	detail = options(words, func(key, value string) (string, bool) {
+	detail = options(args, func(key, value string) (string, bool) {
 		switch key {
 		case "parent":
 			if !validName(value) {
@@ -81,20 +81,20 @@ func parseEnd(rest string) (Command, string) {
 	if strings.TrimSpace(rest) == "" {
 		return Command{}, ""
 	}
-	name, words, detail := named(rest)
-	if detail == "" && len(words) > 0 {
-		detail = clip(words[0]) + " is not understood here"
+	name, args, detail := named(rest)
+	if detail == "" && len(args) > 0 {
+		detail = clip(args[0]) + " is not understood here"
 	}
 	return Command{Name: name}, detail
 }
 
 func parseFork(rest string) (Command, string) {
-	name, words, detail := named(rest)
+	name, args, detail := named(rest)
 	if detail != "" {
 		return Command{}, detail
 	}
 	c := Command{Name: name}
-	detail = options(words, func(key, value string) (string, bool) {
+	detail = options(args, func(key, value string) (string, bool) {
 		if key != "at" {
 			return "", false
 		}
@@ -109,12 +109,12 @@ func parseFork(rest string) (Command, string) {
 }
 
 func parseMerge(rest string) (Command, string) {
-	name, words, detail := named(rest)
+	name, args, detail := named(rest)
 	if detail != "" {
 		return Command{}, detail
 	}
 	c := Command{Name: name}
-	for _, w := range words {
+	for _, w := range args {
 		switch {
 		case w == "strict" && !c.Strict:
 			c.Strict = true
@@ -128,12 +128,12 @@ func parseMerge(rest string) (Command, string) {
 }
 
 func parseDiscard(rest string) (Command, string) {
-	name, words, detail := named(rest)
+	name, args, detail := named(rest)
 	if detail != "" {
 		return Command{}, detail
 	}
 	c := Command{Name: name}
-	for _, w := range words {
+	for _, w := range args {
 		if w != "force" || c.Force {
 			return Command{}, clip(w) + " is not understood here"
 		}
@@ -143,10 +143,10 @@ func parseDiscard(rest string) (Command, string) {
 }
 
 func parseGuard(rest string) (Command, string) {
-	switch words := strings.Fields(rest); {
-	case len(words) == 1 && words[0] == "on":
+	switch args := words(rest); {
+	case len(args) == 1 && args[0] == "on":
 		return Command{On: true}, ""
-	case len(words) == 1 && words[0] == "off":
+	case len(args) == 1 && args[0] == "off":
 		return Command{}, ""
 	}
 	return Command{}, "the guard is turned on or off"
