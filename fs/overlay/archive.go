@@ -1,0 +1,199 @@
+package overlay
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/ttfs/ttfs/cas"
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// The archiver turns what sealed tasks keep as copies in hold and as inline bytes into blobs: hashed, compressed, stored
+// once. It works on one piece at a time and holds the gate for reading meanwhile, so that no move comes between.
+
+// archivePause is how long the archiver waits between its rounds.
+const archivePause = 20 * time.Second
+
+// archiveInline is the size from which inline bytes are worth a blob.
+const archiveInline = 4 << 10
+
+type archiver struct {
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+func (e *Engine) startArchiver() {
+	e.arch.stop = make(chan struct{})
+	e.arch.done.Add(1)
+	go func() {
+		defer e.arch.done.Done()
+		t := time.NewTicker(archivePause)
+		defer t.Stop()
+		for {
+			select {
+			case <-e.arch.stop:
+				return
+			case <-t.C:
+				if err := e.Archive(); err != nil {
+					e.log.Warn("the archiver goes on later", "err", err)
+				}
+			}
+		}
+	}()
+}
+
+func (e *Engine) stopArchiver() {
+	if e.arch.stop == nil {
+		return
+	}
+	select {
+	case <-e.arch.stop:
+	default:
+		close(e.arch.stop)
+	}
+	e.arch.done.Wait()
+}
+
+func (e *Engine) stopping() bool {
+	select {
+	case <-e.arch.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// Archive makes one round over the sealed tasks. Errors: NoSpace, IO; what was archived before stays archived.
+func (e *Engine) Archive() error {
+	for _, k := range e.Tasks() {
+		if !k.Sealed || e.archived(k.ID) {
+			continue
+		}
+		if err := e.archiveTask(k.ID); err != nil {
+			return err
+		}
+		if e.stopping() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// archived says that a task was archived since it last moved; it is forgotten with the engine, and then found out again.
+func (e *Engine) archived(id tasktree.TaskID) bool {
+	e.archMu.Lock()
+	defer e.archMu.Unlock()
+	return e.archDone[id] == e.count.moves.Load()+1
+}
+
+func (e *Engine) archiveTask(id tasktree.TaskID) error {
+	moves := e.count.moves.Load() + 1
+	var work []OID
+	if err := e.enterOp(); err != nil {
+		return nil
+	}
+	im, err := e.readImages(id)
+	e.leaveOp()
+	if err != nil {
+		return err
+	}
+	for _, o := range sortedOIDs(im.contents) {
+		for i := range im.contents[o].pieces {
+			if p := &im.contents[o].pieces[i]; p.kind == pieceCopy || p.kind == pieceInline && p.size >= archiveInline {
+				work = append(work, o)
+				break
+			}
+		}
+	}
+	for _, o := range work {
+		if e.stopping() {
+			return nil
+		}
+		if err := e.archiveObject(id, o); err != nil {
+			return err
+		}
+	}
+	e.archMu.Lock()
+	defer e.archMu.Unlock()
+	if e.archDone == nil {
+		e.archDone = map[tasktree.TaskID]uint64{}
+	}
+	e.archDone[id] = moves
+	return nil
+}
+
+// archiveObject archives what a task keeps of one file, as it is by now.
+func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
+	if err := e.enterOp(); err != nil {
+		return nil
+	}
+	defer e.leaveOp()
+	if e.closed {
+		return nil
+	}
+	im := newImages()
+	err := e.j.Scan(key(kPiece, uint64(id), uint64(o)), func(k, v []byte) error { return im.add(k, v) })
+	if err != nil || im.contents[o] == nil {
+		return storeError("archive", err)
+	}
+	var b journal.Batch
+	var copies []copyID
+	for i := range im.contents[o].pieces {
+		p := &im.contents[o].pieces[i]
+		if p.kind != pieceCopy && (p.kind != pieceInline || p.size < archiveInline) {
+			continue
+		}
+		q, err := e.toBlob(p)
+		if err != nil {
+			return err
+		}
+		if p.kind == pieceCopy {
+			copies = append(copies, p.copy)
+		}
+		b.Put(pieceKey(id, o, p.off), q.encode())
+		e.count.archived.Add(1)
+	}
+	if b.Empty() {
+		return nil
+	}
+	if err := e.blobs.Sync(); err != nil {
+		return storeError("archive", err)
+	}
+	if err := e.j.Commit(&b); err != nil {
+		return storeError("archive", err)
+	}
+	for _, c := range copies {
+		e.dropCopy(c)
+	}
+	return nil
+}
+
+func (e *Engine) toBlob(p *piece) (piece, error) {
+	r, err := e.openPiece(p)
+	if err != nil {
+		return piece{}, err
+	}
+	defer r.close()
+	q := piece{off: p.off, size: p.size, kind: pieceBlob}
+	err = p.parts(r, func(s span, hole bool) error {
+		if hole {
+			q.holes = append(q.holes, s)
+		}
+		return nil
+	})
+	if err != nil {
+		return piece{}, storeError("archive", err)
+	}
+	var ref cas.Ref
+	var size int64
+	if ref, size, err = e.blobs.PutReader(io.NewSectionReader(r, 0, p.size)); err != nil {
+		return piece{}, storeError("archive", err)
+	}
+	if size != p.size {
+		return piece{}, fail("archive", "", Damaged, io.ErrUnexpectedEOF)
+	}
+	q.ref = ref
+	return q, nil
+}

@@ -1,0 +1,214 @@
+package overlay
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ttfs/ttfs/cas"
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// Options are what an engine needs from outside.
+type Options struct {
+	// Root is an open descriptor of the workspace's own directory. The engine duplicates it.
+	Root int
+	// Store is an open descriptor of its `.tt` directory, on the same filesystem. The engine duplicates it.
+	Store int
+	// Journal and Blobs are open; the engine does not close them.
+	Journal *journal.Journal
+	Blobs   *cas.Store
+	// Notify learns what changed other than by the caller's own operation; nil: nobody.
+	Notify Notifier
+	// Clock is the time; nil: the system's.
+	Clock func() time.Time
+	// Logger is for the daemon's log; nil: nowhere.
+	Logger *slog.Logger
+	// Events gets one line an event, without a newline (`.tt/log`); nil: nobody.
+	Events func(line string)
+	// ReadOnly opens for reading history only: nothing is recovered, no operation may change anything.
+	ReadOnly bool
+	// Pass lets changes go on, and marks their task incomplete, when the store cannot keep their before-image.
+	Pass bool
+	// Power makes moves durable against power loss before they are told done.
+	Power bool
+	// DirFDs bounds the descriptors of directories kept open. 0: 2048.
+	DirFDs int
+
+	// point is called before every effect; tests die or fail there.
+	point func(name string) error
+}
+
+// Notifier is told, under no lock, what the kernel may have cached and a move has changed.
+type Notifier interface {
+	// Changed is called once a move, before its result is returned.
+	Changed(c Changes)
+}
+
+// Changes are the known nodes that a move has changed.
+type Changes struct {
+	Entries []EntryChange
+	Nodes   []NodeID
+}
+
+// EntryChange is a name whose object changed.
+type EntryChange struct {
+	Dir  NodeID
+	Name string
+	// Path is the entry's path in the workspace, as it is after the move; "" when its directory is not in the tree.
+	Path string
+	// Had and Has say whether there was and is an object at the name.
+	Had, Has bool
+}
+
+// Engine is one workspace, open. All methods may be called at once from many goroutines.
+type Engine struct {
+	opt   Options
+	root  int // descriptor of the workspace
+	tt    int // descriptor of .tt
+	hold  int // descriptor of .tt/hold
+	log   *slog.Logger
+	clock func() time.Time
+	j     *journal.Journal
+	blobs *cas.Store
+
+	gate   sync.RWMutex // read: an operation; write: a move
+	closed bool         // +checklocks:gate
+	broken error        // +checklocks:gate a move that could be neither ended nor taken back
+
+	// renames excludes removals of directories, and one another, from renames that lock two directories.
+	renames sync.RWMutex
+	// moving are the records of objects as a step of a move has changed them; they go before the journal's.
+	moving map[OID]*object // +checklocks:gate
+	tasks  taskTable
+	objs   objTable
+	nodes  nodeTable
+	// places is held for writing while a name of an inode and the node's place change together, and for reading where
+	// both are looked at together.
+	places      sync.RWMutex
+	copies      copyCounter
+	writers     writerTable
+	passthrough atomic.Bool
+	arch        archiver
+	archMu      sync.Mutex
+	// archDone is when, in moves, a task was last archived.
+	archDone map[tasktree.TaskID]uint64 // +checklocks:archMu
+	why      whyTable
+	views    viewCache
+	count    counters
+	small    sync.Pool // *[]byte of smallBytes+1
+}
+
+// smallBytes is the size up to which content is kept in the journal record itself.
+const smallBytes = 128 << 10
+
+// Open opens the engine of a workspace and completes a move that was under way. Errors: Foreign, Damaged, IO.
+func Open(o Options) (*Engine, error) {
+	e := &Engine{opt: o, j: o.Journal, blobs: o.Blobs, log: o.Logger, clock: o.Clock, root: -1, tt: -1, hold: -1}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.clock == nil {
+		e.clock = time.Now
+	}
+	e.small.New = func() any { b := make([]byte, smallBytes+1); return &b }
+	ok := false
+	defer func() {
+		if !ok {
+			e.closeFDs()
+		}
+	}()
+	var err error
+	if e.root, err = unix.FcntlInt(uintptr(o.Root), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+		return nil, fail("open", "workspace", IO, err)
+	}
+	if e.tt, err = unix.FcntlInt(uintptr(o.Store), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+		return nil, fail("open", ".tt", IO, err)
+	}
+	if err := unix.Mkdirat(e.tt, "hold", 0o700); err != nil && err != unix.EEXIST {
+		if !o.ReadOnly {
+			return nil, fail("open", ".tt/hold", IO, err)
+		}
+	}
+	if e.hold, err = openAt(e.tt, "hold", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err != nil {
+		return nil, fail("open", ".tt/hold", IO, err)
+	}
+	var rootStat, holdStat Stat
+	if err := statAt(e.root, "", &rootStat); err != nil {
+		return nil, fail("open", "workspace", IO, err)
+	}
+	if err := statAt(e.hold, "", &holdStat); err != nil {
+		return nil, fail("open", ".tt/hold", IO, err)
+	}
+	if rootStat.Dev_major != holdStat.Dev_major || rootStat.Dev_minor != holdStat.Dev_minor {
+		return nil, fail("open", ".tt/hold", Foreign, fmt.Errorf("it must be on the filesystem of the workspace, since removed files are moved into it"))
+	}
+	e.initNodes(&rootStat)
+	if err := e.loadObjects(); err != nil {
+		return nil, err
+	}
+	if err := e.loadTasks(); err != nil {
+		return nil, err
+	}
+	if !o.ReadOnly {
+		if err := e.recoverMove(); err != nil {
+			return nil, err
+		}
+		e.startArchiver()
+	}
+	ok = true
+	return e, nil
+}
+
+// Close waits for the operations under way, ends the archiver and lets the descriptors go. Everything was in the
+// journal before.
+func (e *Engine) Close() error {
+	e.stopArchiver()
+	e.gate.Lock()
+	defer e.gate.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.closeNodes()
+	e.closeFDs()
+	return nil
+}
+
+func (e *Engine) closeFDs() {
+	for _, fd := range []*int{&e.root, &e.tt, &e.hold} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
+// point is where tests stop the world.
+func (e *Engine) point(name string) error {
+	if e.opt.point != nil {
+		return e.opt.point(name)
+	}
+	return nil
+}
+
+func (e *Engine) event(format string, args ...any) {
+	if e.opt.Events != nil {
+		e.opt.Events(e.clock().UTC().Format(time.RFC3339Nano) + " " + fmt.Sprintf(format, args...))
+	}
+}
+
+// Caller is on whose behalf an operation is done.
+type Caller struct {
+	Agent tasktree.Agent
+	UID   uint32
+	GID   uint32
+	// Umask is taken off the mode of what the caller makes, where the directory has no default ACL.
+	Umask uint32
+	// Entered is the task in which the caller's process was first seen; 0: it is never fenced.
+	Entered tasktree.TaskID
+}

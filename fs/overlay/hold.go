@@ -1,0 +1,78 @@
+package overlay
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/ttfs/ttfs/journal"
+	"golang.org/x/sys/unix"
+)
+
+// The holding area, `.tt/hold`, is on the filesystem of the workspace. In it are
+//
+//	oHEX  an inode set aside, by its object's number
+//	cHEX  a copy of bytes that were overwritten, by the copy's number
+//
+// and nothing else. What nobody refers to any more is garbage of a death and may go.
+
+func holdName(id OID) string     { return "o" + strconv.FormatUint(uint64(id), 16) }
+func copyName(id copyID) string  { return "c" + strconv.FormatUint(uint64(id), 16) }
+func isHoldName(s string) bool   { return strings.HasPrefix(s, "o") }
+func parseHex(s string) uint64   { n, _ := strconv.ParseUint(s[1:], 16, 64); return n }
+func parseCopy(s string) copyID  { return copyID(parseHex(s)) }
+func parseHoldName(s string) OID { return OID(parseHex(s)) }
+
+// copyID names a file of bytes in hold. It is never used twice.
+type copyID uint64
+
+type copyCounter struct {
+	mu          sync.Mutex
+	next, limit uint64 // +checklocks:mu
+}
+
+// newCopy makes an empty file in hold. Errors: NoSpace, IO.
+func (e *Engine) newCopy() (copyID, int, error) {
+	e.copies.mu.Lock()
+	if e.copies.next == e.copies.limit {
+		v, found, err := e.j.Get([]byte{kCounter, 'c'})
+		next := uint64(1)
+		if err == nil && found {
+			d := dec{b: v}
+			next, err = d.u(), d.err
+		}
+		if err == nil {
+			var b journal.Batch
+			var c enc
+			c.u(next + reserve)
+			b.Put([]byte{kCounter, 'c'}, c.b)
+			err = e.j.Commit(&b)
+		}
+		if err != nil {
+			e.copies.mu.Unlock()
+			return 0, -1, storeError("number a copy", err)
+		}
+		e.copies.next, e.copies.limit = next, next+reserve
+	}
+	id := copyID(e.copies.next)
+	e.copies.next++
+	e.copies.mu.Unlock()
+	fd, err := openAt(e.hold, copyName(id), unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
+	if err != nil {
+		return 0, -1, storeError("make a copy", err)
+	}
+	return id, fd, nil
+}
+
+func (e *Engine) dropCopy(id copyID) {
+	if err := unlinkAt(e.hold, copyName(id), 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		e.log.Warn("a copy could not be removed; fsck will name it", "copy", copyName(id), "err", err)
+	}
+}
+
+// inHold says whether an object's own inode is in hold.
+func (e *Engine) inHold(id OID, k inoKey) bool {
+	var st Stat
+	return statAt(e.hold, holdName(id), &st) == nil && keyOf(&st) == k
+}

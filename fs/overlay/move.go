@@ -1,0 +1,273 @@
+package overlay
+
+import (
+	"fmt"
+
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// A move goes through its plan task by task. Taking a task back and doing it again is one operation, a step: what the
+// task's images say and what is in the workspace change places. A step has three parts:
+//
+//	prepare  keep what is there now, as the images that the task will have: nothing changes yet; one record
+//	apply    make the workspace what the images say; every effect can be made twice
+//	settle   the task has its new images; one record
+//
+// After a death a move that was recorded is gone on with: a step that is prepared is applied again, from its start. When
+// a step fails, what it did is taken back in the same way, and the steps before it too.
+
+// MoveOptions say how to move.
+type MoveOptions struct {
+	// DryRun changes nothing and tells what would change.
+	DryRun bool
+}
+
+// MoveResult is what a move did, or would do.
+type MoveResult struct {
+	From, To tasktree.TaskID
+	// Changed is the number of entries, contents and metadata that changed.
+	Changed int
+	// Paths is what changed, as far as the images say, or would change; sorted.
+	Paths []Change
+	// Lost names what could not be brought back, since somebody removed it around the mount.
+	Lost []string
+}
+
+// Undo goes to the parent of the agent's active task. Errors: AtRoot; those of Switch.
+func (e *Engine) Undo(a tasktree.Agent, o MoveOptions) (MoveResult, error) {
+	return e.move("undo", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanUndo(a) })
+}
+
+// Redo goes to the child of the active task that was left last. Errors: NothingToDo; those of Switch.
+func (e *Engine) Redo(a tasktree.Agent, o MoveOptions) (MoveResult, error) {
+	return e.move("redo", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanRedo(a) })
+}
+
+// Switch goes to any task of the agent's tree, 0 included. Errors: NoTask, NotYours, Conflict, NoSpace, Damaged, IO;
+// then nothing has changed. Durability: the move is complete when it returns, and against power loss with Power.
+func (e *Engine) Switch(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (MoveResult, error) {
+	return e.move("switch", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanSwitch(a, id) })
+}
+
+func (e *Engine) move(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, error) {
+	res, told, err := e.moveLocked(op, a, o, plan)
+	if err == nil && !o.DryRun && e.opt.Notify != nil {
+		e.opt.Notify.Changed(told)
+	}
+	return res, err
+}
+
+func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
+	e.gate.Lock()
+	defer e.gate.Unlock()
+	if e.closed {
+		return MoveResult{}, Changes{}, fail(op, "", Closed, nil)
+	}
+	if e.opt.ReadOnly && !o.DryRun {
+		return MoveResult{}, Changes{}, fail(op, "", ReadOnly, nil)
+	}
+	if e.broken != nil {
+		return MoveResult{}, Changes{}, fail(op, "", IO, fmt.Errorf("an earlier move could not be ended; unmount and mount again: %w", e.broken))
+	}
+	e.tasks.mu.Lock()
+	p, err := plan(e.tasks.tree)
+	e.tasks.mu.Unlock()
+	if err != nil {
+		return MoveResult{}, Changes{}, treeError(op, err)
+	}
+	res := MoveResult{From: p.From, To: p.To}
+	if o.DryRun {
+		res.Paths, err = e.preview(p)
+		res.Changed = len(res.Paths)
+		return res, Changes{}, err
+	}
+	m := &mover{e: e, plan: p, seen: newImages()}
+	if err := m.run(); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	res.Lost = m.lost
+	told := m.changes()
+	res.Paths = m.paths(told)
+	res.Changed = len(res.Paths)
+	e.count.moves.Add(1)
+	e.event("%s agent=%s from=%d to=%d changed=%d lost=%d", op, a, p.From, p.To, res.Changed, len(m.lost))
+	return res, told, nil
+}
+
+// mover is a move under way. Preconditions of everything: gate is held for writing, or the engine is being opened.
+type mover struct {
+	e    *Engine
+	plan tasktree.Plan
+	done int // steps made
+	seen *images
+	lost []string
+}
+
+// encode is the record of the move under way. prepared says that the next step is.
+func (m *mover) encode(prepared bool) []byte {
+	var e enc
+	e.s(string(m.plan.Agent))
+	e.u(uint64(m.plan.From))
+	e.u(uint64(m.plan.To))
+	e.u(uint64(m.done))
+	e.flag(prepared)
+	e.u(uint64(len(m.plan.Steps)))
+	for _, s := range m.plan.Steps {
+		e.u(uint64(s.Task))
+		e.flag(s.Redo)
+	}
+	return e.b
+}
+
+func decodeMover(e *Engine, b []byte) (m *mover, prepared bool, err error) {
+	d := dec{b: b}
+	m = &mover{e: e, seen: newImages()}
+	m.plan.Agent = tasktree.Agent(d.s())
+	m.plan.From, m.plan.To = tasktree.TaskID(d.u()), tasktree.TaskID(d.u())
+	m.done, prepared = int(d.u()), d.flag()
+	for n := d.u(); n > 0 && d.err == nil; n-- {
+		m.plan.Steps = append(m.plan.Steps, tasktree.Step{Task: tasktree.TaskID(d.u()), Redo: d.flag()})
+	}
+	if m.done > len(m.plan.Steps) {
+		d.err = errShort
+	}
+	return m, prepared, d.err
+}
+
+func (m *mover) run() error {
+	e := m.e
+	if len(m.plan.Steps) > 0 {
+		if err := m.note(false); err != nil {
+			return err
+		}
+	}
+	for m.done < len(m.plan.Steps) {
+		if err := m.step(); err != nil {
+			if back := m.back(); back != nil {
+				e.broken = back
+				e.log.Error("a move failed and could not be taken back; it is tried again at the next mount", "err", err, "back", back)
+			}
+			return err
+		}
+	}
+	return m.finish()
+}
+
+// note records how far the move is.
+func (m *mover) note(prepared bool) error {
+	var b journal.Batch
+	b.Put([]byte{kMove}, m.encode(prepared))
+	return storeError("record a move", m.e.j.Commit(&b))
+}
+
+func (m *mover) step() error {
+	e := m.e
+	task := m.plan.Steps[m.done].Task
+	want, err := e.readImages(task)
+	if err != nil {
+		return err
+	}
+	s := &step{mover: m, task: task, want: want, objects: map[OID]*object{}}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	return s.complete()
+}
+
+// back takes back the steps that were made, newest first: each is a step again.
+func (m *mover) back() error {
+	var b journal.Batch
+	steps := m.plan.Steps[:m.done]
+	m.plan.To = m.plan.From
+	m.plan.Steps = nil
+	for i := len(steps) - 1; i >= 0; i-- {
+		m.plan.Steps = append(m.plan.Steps, tasktree.Step{Task: steps[i].Task, Redo: !steps[i].Redo})
+	}
+	m.done = 0
+	if len(m.plan.Steps) == 0 {
+		b.Delete([]byte{kMove})
+		return storeError("take a move back", m.e.j.Commit(&b))
+	}
+	if err := m.note(false); err != nil {
+		return err
+	}
+	for m.done < len(m.plan.Steps) {
+		if err := m.step(); err != nil {
+			return err
+		}
+	}
+	b.Delete([]byte{kMove})
+	return storeError("take a move back", m.e.j.Commit(&b))
+}
+
+// finish makes the task that the move leads to the active one. Both ends are sealed: a task that was left is immutable.
+func (m *mover) finish() error {
+	e, p := m.e, m.plan
+	t := &e.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.opt.Power {
+		if err := retry(func() error { return unix.Syncfs(e.root) }); err != nil {
+			return fail("move", "", IO, err)
+		}
+	}
+	var b journal.Batch
+	for _, id := range t.tree.Chain(p.From) {
+		k, _ := t.tree.Get(id)
+		if k.Sealed && !k.Ended.IsZero() {
+			continue
+		}
+		k, err := t.tree.Update(id, func(k *tasktree.Task) {
+			k.Sealed = true
+			if k.Ended.IsZero() {
+				k.Ended = e.clock()
+			}
+		})
+		if err != nil {
+			return treeError("move", err)
+		}
+		b.Put(key(kTask, uint64(id)), encodeTask(&k))
+		delete(t.runs, id)
+	}
+	putActive(&b, t.tree, p.Agent, p.To)
+	b.Delete([]byte{kMove})
+	if err := e.j.Commit(&b); err != nil {
+		return storeError("end a move", err)
+	}
+	if e.opt.Power {
+		if err := e.j.Sync(); err != nil {
+			return storeError("end a move", err)
+		}
+	}
+	delete(t.runs, p.From)
+	return treeError("move", t.tree.SetActive(p.Agent, p.To))
+}
+
+// recoverMove goes on with a move that a death interrupted.
+func (e *Engine) recoverMove() error {
+	v, found, err := e.j.Get([]byte{kMove})
+	if err != nil || !found {
+		return storeError("open", err)
+	}
+	m, prepared, err := decodeMover(e, v)
+	if err != nil {
+		return fail("open", "the move under way", Damaged, err)
+	}
+	e.log.Info("completing a move that was interrupted", "agent", m.plan.Agent, "from", m.plan.From, "to", m.plan.To, "done", m.done, "of", len(m.plan.Steps))
+	if prepared {
+		task := m.plan.Steps[m.done].Task
+		s := &step{mover: m, task: task, objects: map[OID]*object{}}
+		if s.want, err = e.readImages(task); err != nil {
+			return err
+		}
+		if s.have, err = e.readImagesAt([]byte{kNew}, task); err != nil {
+			return err
+		}
+		if err := s.complete(); err != nil {
+			return err
+		}
+	}
+	return m.run()
+}

@@ -1,0 +1,207 @@
+package overlay
+
+import (
+	"slices"
+	"strings"
+)
+
+// tell brings the table of nodes up to date after a step, and remembers what the kernel must hear of.
+func (s *step) tell(old *images) {
+	e := s.e
+	for at := range old.entries {
+		if _, seen := s.seen.entries[at]; !seen {
+			s.seen.entries[at] = s.have.entries[at]
+		}
+	}
+	for id := range old.contents {
+		s.seen.contents[id] = nil
+	}
+	for id := range old.metas {
+		s.seen.metas[id] = meta{}
+	}
+	for _, id := range sortedOIDs(s.objects) {
+		o := s.objects[id]
+		n := e.known(o.key)
+		if n == nil {
+			continue
+		}
+		s.replace(n, o)
+		e.unpin(n)
+	}
+}
+
+// replace gives a node the place that its object has now.
+func (s *step) replace(n *node, o *object) {
+	e := s.e
+	inHold := e.inHold(o.id, o.key)
+	if n.dir != nil {
+		n.dir.dead = inHold
+	}
+	var parent *node
+	if !inHold && o.at.dir != 0 {
+		parent = s.dirNode(o.at.dir, 0)
+	}
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	n.oid, n.asked, n.held = o.id, true, inHold && n.dir == nil
+	if parent != nil {
+		n.last = Stat{}
+		e.setPlaceLocked(n, parent, o.at.name)
+		parent.pins--
+	} else {
+		e.setPlaceLocked(n, nil, "")
+		n.inHold = inHold
+	}
+	e.setAltLocked(n, nil, "")
+}
+
+// dirNode is the node of a directory by its number, pinned, made with the chain above it if the kernel does not know
+// it; nil when it is nowhere.
+func (s *step) dirNode(id OID, depth int) *node {
+	e := s.e
+	if id == rootOID {
+		e.nodes.mu.Lock()
+		e.nodes.root.pins++
+		e.nodes.mu.Unlock()
+		return e.nodes.root
+	}
+	o, found, err := e.getObject(id)
+	if err != nil || !found || depth > maxDepth {
+		return nil
+	}
+	if n := e.known(o.key); n != nil {
+		return n
+	}
+	fd, done, err := e.openDir(id, 0)
+	if err != nil {
+		return nil
+	}
+	defer done()
+	var st Stat
+	if statAt(fd, "", &st) != nil {
+		return nil
+	}
+	if e.inHold(id, o.key) {
+		n := e.intern(nil, "", &st, false)
+		n.dir.dead = true
+		e.nodes.mu.Lock()
+		n.oid, n.asked, n.inHold = id, true, true
+		e.nodes.mu.Unlock()
+		return n
+	}
+	up := s.dirNode(o.at.dir, depth+1)
+	if up == nil {
+		return nil
+	}
+	defer e.unpin(up)
+	return e.intern(up, o.at.name, &st, false)
+}
+
+// changes are what the kernel must hear of after the move.
+func (m *mover) changes() Changes {
+	e := m.e
+	var c Changes
+	for _, at := range sortedSpots(m.seen.entries) {
+		o, found, err := e.getObject(at.dir)
+		if err != nil || !found {
+			continue
+		}
+		path, inTree := e.pathOf(at.dir, 0)
+		ent := EntryChange{Name: at.name, Had: m.seen.entries[at] != 0}
+		if inTree {
+			ent.Path = joinPath(path, at.name)
+		}
+		if fd, done, err := e.openDir(at.dir, 0); err == nil {
+			var st Stat
+			ent.Has = statAt(fd, at.name, &st) == nil
+			done()
+		}
+		n := e.known(o.key)
+		if n != nil {
+			ent.Dir = n.id
+			e.unpin(n)
+		}
+		c.Entries = append(c.Entries, ent)
+	}
+	nodes := map[NodeID]bool{}
+	add := func(id OID) {
+		if o, found, err := e.getObject(id); err == nil && found {
+			if n := e.known(o.key); n != nil {
+				if !nodes[n.id] {
+					nodes[n.id] = true
+					c.Nodes = append(c.Nodes, n.id)
+				}
+				e.unpin(n)
+			}
+		}
+	}
+	for _, id := range sortedOIDs(m.seen.contents) {
+		add(id)
+	}
+	for _, id := range sortedOIDs(m.seen.metas) {
+		add(id)
+	}
+	for _, at := range sortedSpots(m.seen.entries) {
+		if at.dir != 0 {
+			add(at.dir)
+		}
+		if id := m.seen.entries[at]; id != 0 {
+			add(id)
+		}
+	}
+	return c
+}
+
+// paths are what the move changed, sorted: entries that came, went or were replaced, and files that got other bytes.
+func (m *mover) paths(c Changes) []Change {
+	ops := map[string]string{}
+	for _, ent := range c.Entries {
+		switch {
+		case ent.Path == "" || !ent.Had && !ent.Has:
+		case !ent.Had:
+			ops[ent.Path] = opCreate
+		case !ent.Has:
+			ops[ent.Path] = opDelete
+		default:
+			ops[ent.Path] = opModify
+		}
+	}
+	for id := range m.seen.contents {
+		if o, found, err := m.e.getObject(id); err == nil && found && o.at.dir != 0 && !m.e.inHold(id, o.key) {
+			if up, inTree := m.e.pathOf(o.at.dir, 0); inTree {
+				if path := joinPath(up, o.at.name); ops[path] == "" {
+					ops[path] = opModify
+				}
+			}
+		}
+	}
+	out := make([]Change, 0, len(ops))
+	for path, op := range ops {
+		out = append(out, Change{op, path})
+	}
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+func joinPath(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// pathOf is where a directory is in the tree; false when it is in hold or nowhere.
+func (e *Engine) pathOf(id OID, depth int) (string, bool) {
+	if id == rootOID {
+		return "", true
+	}
+	o, found, err := e.getObject(id)
+	if err != nil || !found || depth > maxDepth || o.at.dir == 0 || e.inHold(id, o.key) {
+		return "", false
+	}
+	up, inTree := e.pathOf(o.at.dir, depth+1)
+	return joinPath(up, o.at.name), inTree
+}
+
+// trimStore says whether a path is inside the store.
+func trimStore(path string) bool { return path == StoreName || strings.HasPrefix(path, StoreName+"/") }

@@ -1,0 +1,239 @@
+package overlay
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// NodeID names an inode that the kernel knows. The root is 1. An id is given once.
+type NodeID uint64
+
+// RootNode is the workspace's own directory.
+const RootNode NodeID = 1
+
+// node is one inode that the kernel knows, or that something here holds on to.
+type node struct {
+	id   NodeID
+	key  inoKey
+	kind uint32 // S_IFMT bits
+
+	// dir is locked by whoever changes entries of this directory; nil for others.
+	dir *dirState
+	// mu is locked by whoever changes content or metadata, and orders reads against it.
+	mu   sync.Mutex
+	file fileState // +checklocks:mu
+
+	// told says that the record of this directory tells its place.
+	told atomic.Bool
+	// born is the task that made this inode, as far as that is remembered.
+	born atomic.Uint64
+
+	// Guarded by nodeTable.mu.
+	lookups uint64 // what the kernel holds
+	pins    int    // children, handles, operations
+	parent  *node  // nil: root, in hold, or nowhere
+	name    string
+	alt     place // another name by which it was seen, where it has more than one link
+	inHold  bool  // its place is hold/oid
+	held    bool  // hold/oid is one of its links: programs see one less
+	oid     OID
+	asked   bool // the journal was asked for oid
+	last    Stat // as it was when its last name went, where no descriptor is left
+}
+
+type dirState struct {
+	mu   sync.Mutex
+	dead bool // +checklocks:mu removed, or in hold: nothing can be made in it
+	fd   *dirFD
+}
+
+// place is where a node is.
+type place struct {
+	parent *node // nil: in hold, or nowhere
+	name   string
+	inHold bool
+	oid    OID
+}
+
+type nodeTable struct {
+	mu    sync.Mutex
+	root  *node
+	byID  map[NodeID]*node
+	byIno map[inoKey]*node
+	next  NodeID
+	fds   dirCache
+}
+
+func (e *Engine) initNodes(st *Stat) {
+	root := &node{id: RootNode, key: keyOf(st), kind: unix.S_IFDIR, dir: &dirState{}, oid: rootOID, asked: true, lookups: 1}
+	root.told.Store(true)
+	limit := e.opt.DirFDs
+	if limit == 0 {
+		limit = 2048
+	}
+	e.nodes = nodeTable{root: root, byID: map[NodeID]*node{RootNode: root}, byIno: map[inoKey]*node{root.key: root}, next: RootNode + 1, fds: dirCache{limit: limit}}
+}
+
+func (e *Engine) placeOf(n *node) place {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	return place{parent: n.parent, name: n.name, inHold: n.inHold, oid: n.oid}
+}
+
+// pin finds a node by its id and keeps it until unpin. Errors: Stale as ESTALE for an id that the kernel no longer holds.
+func (e *Engine) pin(id NodeID) (*node, error) {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	n := e.nodes.byID[id]
+	if n == nil {
+		return nil, unix.ESTALE
+	}
+	n.pins++
+	return n, nil
+}
+
+func (e *Engine) unpin(n *node) {
+	e.nodes.mu.Lock()
+	n.pins--
+	e.dropLocked(n)
+	e.nodes.mu.Unlock()
+}
+
+// dropLocked frees a node that nobody holds, and then perhaps its parents.
+func (e *Engine) dropLocked(n *node) {
+	for n != nil && n.lookups == 0 && n.pins == 0 && n != e.nodes.root {
+		delete(e.nodes.byID, n.id)
+		if e.nodes.byIno[n.key] == n {
+			delete(e.nodes.byIno, n.key)
+		}
+		if n.dir != nil {
+			e.nodes.fds.drop(n.dir)
+		}
+		if alt := n.alt.parent; alt != nil {
+			alt.pins--
+			n.alt.parent = nil
+			e.dropLocked(alt)
+		}
+		up := n.parent
+		n.parent = nil
+		if up != nil {
+			up.pins--
+		}
+		n = up
+	}
+}
+
+// Forget takes back what the kernel held of a node.
+func (e *Engine) Forget(id NodeID, lookups uint64) {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	n := e.nodes.byID[id]
+	if n == nil || n == e.nodes.root {
+		return
+	}
+	n.lookups -= min(lookups, n.lookups)
+	e.dropLocked(n)
+}
+
+// setPlaceLocked moves a node to a name. Preconditions: places is held for writing, or the node is new.
+func (e *Engine) setPlaceLocked(n, parent *node, name string) {
+	if n.parent != parent {
+		if parent != nil {
+			parent.pins++
+		}
+		if up := n.parent; up != nil {
+			up.pins--
+			defer e.dropLocked(up)
+		}
+		n.parent = parent
+	}
+	n.name, n.inHold = name, false
+}
+
+// setAltLocked remembers another name of a node; a nil parent forgets it.
+func (e *Engine) setAltLocked(n, parent *node, name string) {
+	old := n.alt.parent
+	if parent != nil {
+		parent.pins++
+	}
+	n.alt = place{parent: parent, name: name}
+	if old != nil {
+		old.pins--
+		e.dropLocked(old)
+	}
+}
+
+// intern is the node of an inode that was just seen at a name, pinned once. Preconditions: places is held.
+func (e *Engine) intern(parent *node, name string, st *Stat, fresh bool) *node {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	k := keyOf(st)
+	n := e.nodes.byIno[k]
+	if n == nil {
+		n = &node{id: e.nodes.next, key: k, kind: kindOf(st), asked: fresh}
+		if n.kind == unix.S_IFDIR {
+			n.dir = &dirState{}
+		}
+		e.nodes.next++
+		e.nodes.byID[n.id], e.nodes.byIno[k] = n, n
+	} else if n == e.nodes.root {
+		n.pins++
+		return n
+	}
+	n.pins++
+	if parent != nil && !(n.parent == parent && n.name == name) {
+		// The latest name seen is the one to go by: the earlier may be gone already.
+		if n.dir == nil && st.Nlink > 1 && n.parent != nil {
+			e.setAltLocked(n, n.parent, n.name)
+		}
+		e.setPlaceLocked(n, parent, name)
+	}
+	return n
+}
+
+// known is the node of an inode if there is one, pinned; nil else.
+func (e *Engine) known(k inoKey) *node {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	n := e.nodes.byIno[k]
+	if n != nil {
+		n.pins++
+	}
+	return n
+}
+
+// looked counts one lookup of the kernel's.
+func (e *Engine) looked(n *node) {
+	e.nodes.mu.Lock()
+	n.lookups++
+	e.nodes.mu.Unlock()
+}
+
+// lock locks what guards the metadata of a node: of a directory, its entries as well.
+func (n *node) lock() {
+	if n.dir != nil {
+		n.dir.mu.Lock()
+	} else {
+		n.mu.Lock()
+	}
+}
+
+func (n *node) unlock() {
+	if n.dir != nil {
+		n.dir.mu.Unlock()
+	} else {
+		n.mu.Unlock()
+	}
+}
+
+// bornIn says whether the node's inode was made in the task.
+func (n *node) bornIn(t tasktree.TaskID) bool { return t != 0 && n.born.Load() == uint64(t) }
+
+func (e *Engine) closeNodes() {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	e.nodes.fds.closeAll()
+}

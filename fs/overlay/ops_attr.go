@@ -1,0 +1,272 @@
+package overlay
+
+import (
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetAttr says which attributes to set; nil: not that one.
+type SetAttr struct {
+	Mode, UID, GID *uint32
+	Size           *int64
+	Atime, Mtime   *time.Time // the zero time: now
+	// KillPriv takes setuid and setgid bits and capabilities away (FUSE_HANDLE_KILLPRIV_V2).
+	KillPriv bool
+}
+
+// SetAttributes changes the metadata or the size of an inode. Errors: ESTALE, what the filesystem says.
+func (e *Engine) SetAttributes(c Caller, id NodeID, h *Handle, s SetAttr) (Stat, error) {
+	var st Stat
+	if err := e.enterOp(); err != nil {
+		return st, err
+	}
+	defer e.leaveOp()
+	n, err := e.pin(id)
+	if err != nil {
+		return st, err
+	}
+	defer e.unpin(n)
+	if h != nil {
+		c.Agent = h.agent
+	}
+	if err := e.setAttributes(c, n, h, s); err != nil {
+		return st, err
+	}
+	return st, e.statAny(n, h, &st)
+}
+
+func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
+	path, err := e.metaFD(n, h)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(path)
+	data := -1
+	if s.Size != nil {
+		if data, err = openAt(unix.AT_FDCWD, procPath(path), unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+			return err
+		}
+		defer unix.Close(data)
+	}
+	n.lock()
+	defer n.unlock()
+	ch, err := e.begin(c)
+	if err != nil {
+		return err
+	}
+	if s.Size != nil {
+		var st Stat
+		if err := statAt(data, "", &st); err != nil {
+			return err
+		}
+		if err := ch.content(n, data, *s.Size, int64(st.Size)); err != nil {
+			return err
+		}
+	}
+	self, err := ch.self(n)
+	if err != nil {
+		return err
+	}
+	if self != 0 && !n.bornIn(ch.run.id) && !ch.run.hasMeta(self) && !ch.hasMeta(self) {
+		if err := ch.metaFD(path, self); err != nil {
+			return err
+		}
+	}
+	if err := ch.commit(); err != nil {
+		return err
+	}
+	if err := e.point("set attributes"); err != nil {
+		return err
+	}
+	return s.apply(path, data)
+}
+
+func (ch *change) hasMeta(id OID) bool {
+	for _, o := range ch.metas {
+		if o == id {
+			return true
+		}
+	}
+	return false
+}
+
+// metaFD is a descriptor by which metadata can be changed: a duplicate of the handle's, or one with O_PATH.
+func (e *Engine) metaFD(n *node, h *Handle) (int, error) {
+	if h != nil && h.fd >= 0 {
+		return unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
+	}
+	return e.openAny(n)
+}
+
+func (s *SetAttr) apply(path, data int) error {
+	if s.Size != nil {
+		if err := retry(func() error { return unix.Ftruncate(data, *s.Size) }); err != nil {
+			return err
+		}
+	}
+	if s.KillPriv {
+		if err := killPriv(path); err != nil {
+			return err
+		}
+	}
+	if s.UID != nil || s.GID != nil {
+		uid, gid := -1, -1
+		if s.UID != nil {
+			uid = int(*s.UID)
+		}
+		if s.GID != nil {
+			gid = int(*s.GID)
+		}
+		if err := unix.Fchownat(path, "", uid, gid, unix.AT_EMPTY_PATH); err != nil {
+			return err
+		}
+	}
+	if s.Mode != nil {
+		if err := unix.Chmod(procPath(path), *s.Mode&0o7777); err != nil {
+			return err
+		}
+	}
+	if s.Atime != nil || s.Mtime != nil {
+		ts := []unix.Timespec{timespec(s.Atime), timespec(s.Mtime)}
+		return unix.UtimesNanoAt(path, "", ts, unix.AT_EMPTY_PATH)
+	}
+	return nil
+}
+
+func timespec(t *time.Time) unix.Timespec {
+	switch {
+	case t == nil:
+		return unix.Timespec{Nsec: unix.UTIME_OMIT}
+	case t.IsZero():
+		return unix.Timespec{Nsec: unix.UTIME_NOW}
+	}
+	return unix.Timespec{Sec: t.Unix(), Nsec: int64(t.Nanosecond())}
+}
+
+// killPriv takes from a file what a write by an unprivileged process takes from it.
+func killPriv(fd int) error {
+	var st Stat
+	if err := statAt(fd, "", &st); err != nil {
+		return err
+	}
+	if kindOf(&st) == unix.S_IFREG {
+		mode := uint32(st.Mode) & 0o7777 &^ unix.S_ISUID
+		if mode&unix.S_IXGRP != 0 {
+			mode &^= unix.S_ISGID
+		}
+		if mode != uint32(st.Mode)&0o7777 {
+			if err := unix.Chmod(procPath(fd), mode); err != nil {
+				return err
+			}
+		}
+	}
+	if err := unix.Removexattr(procPath(fd), "security.capability"); err != nil && err != unix.ENODATA && err != unix.ENOTSUP && err != unix.EPERM {
+		return err
+	}
+	return nil
+}
+
+// GetXattr reads an extended attribute. Errors: ENODATA, ENOTSUP.
+func (e *Engine) GetXattr(id NodeID, name string) ([]byte, error) {
+	var v []byte
+	err := e.withPath(id, func(path string) (err error) {
+		v, err = getXattr(path, name)
+		return err
+	})
+	return v, err
+}
+
+// ListXattr is the names of the extended attributes, each ended by a zero byte.
+func (e *Engine) ListXattr(id NodeID) ([]byte, error) {
+	var out []byte
+	err := e.withPath(id, func(path string) error {
+		names, err := listXattrs(path)
+		if len(names) > 0 {
+			out = []byte(strings.Join(names, "\x00") + "\x00")
+		}
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) withPath(id NodeID, f func(path string) error) error {
+	if err := e.enterOp(); err != nil {
+		return err
+	}
+	defer e.leaveOp()
+	n, err := e.pin(id)
+	if err != nil {
+		return err
+	}
+	defer e.unpin(n)
+	fd, err := e.openAny(n)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return f(procPath(fd))
+}
+
+// SetXattr sets an extended attribute; flags are those of setxattr(2). killGID takes the setgid bit away, as setting an
+// ACL by a caller outside the file's group does.
+func (e *Engine) SetXattr(c Caller, id NodeID, name string, value []byte, flags int, killGID bool) error {
+	return e.changeXattr(c, id, func(fd int) error {
+		if err := unix.Setxattr(procPath(fd), name, value, flags); err != nil || !killGID {
+			return err
+		}
+		var st Stat
+		if err := statAt(fd, "", &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_ISGID == 0 {
+			return nil
+		}
+		return unix.Chmod(procPath(fd), uint32(st.Mode)&0o7777&^unix.S_ISGID)
+	})
+}
+
+// RemoveXattr removes an extended attribute.
+func (e *Engine) RemoveXattr(c Caller, id NodeID, name string) error {
+	return e.changeXattr(c, id, func(fd int) error { return unix.Removexattr(procPath(fd), name) })
+}
+
+func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
+	if err := e.enterOp(); err != nil {
+		return err
+	}
+	defer e.leaveOp()
+	n, err := e.pin(id)
+	if err != nil {
+		return err
+	}
+	defer e.unpin(n)
+	fd, err := e.openAny(n)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	n.lock()
+	defer n.unlock()
+	ch, err := e.begin(c)
+	if err != nil {
+		return err
+	}
+	self, err := ch.self(n)
+	if err != nil {
+		return err
+	}
+	if self != 0 && !n.bornIn(ch.run.id) && !ch.run.hasMeta(self) && !ch.hasMeta(self) {
+		if err := ch.metaFD(fd, self); err != nil {
+			return err
+		}
+	}
+	if err := ch.commit(); err != nil {
+		return err
+	}
+	if err := e.point("set attributes"); err != nil {
+		return err
+	}
+	return f(fd)
+}

@@ -1,0 +1,162 @@
+package overlay
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir is an open directory.
+type Dir struct {
+	n  *node
+	mu sync.Mutex
+	fd int
+	at uint64 // the cookie after the last entry read
+	b  []byte // entries read and not given yet
+	c  []byte // where they are read into
+}
+
+// Dirent is one entry of a directory.
+type Dirent struct {
+	Name string
+	Ino  uint64
+	Type uint32 // S_IFMT bits; 0: unknown
+	Next uint64 // the cookie to go on after it
+}
+
+// OpenDir opens a directory for listing.
+func (e *Engine) OpenDir(id NodeID) (*Dir, error) {
+	if err := e.enterOp(); err != nil {
+		return nil, err
+	}
+	defer e.leaveOp()
+	n, err := e.pin(id)
+	if err != nil {
+		return nil, err
+	}
+	if n.dir == nil {
+		e.unpin(n)
+		return nil, unix.ENOTDIR
+	}
+	f, err := e.useDir(n)
+	if err != nil {
+		e.unpin(n)
+		return nil, err
+	}
+	defer e.putDir(f)
+	fd, err := openAt(f.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		e.unpin(n)
+		return nil, err
+	}
+	return &Dir{n: n, fd: fd, c: make([]byte, 32<<10)}, nil
+}
+
+// CloseDir ends a listing.
+func (e *Engine) CloseDir(d *Dir) {
+	unix.Close(d.fd)
+	e.unpin(d.n)
+}
+
+// SyncDir makes the entries of a directory durable, and the records of what they were.
+func (e *Engine) SyncDir(d *Dir) error {
+	if err := e.enterOp(); err != nil {
+		return err
+	}
+	defer e.leaveOp()
+	if err := e.j.Sync(); err != nil {
+		return storeError("sync", err)
+	}
+	return retry(func() error { return unix.Fsync(d.fd) })
+}
+
+// Next gives the entry after a cookie (0: the first) to f, and goes on until f returns false or there is none left.
+// The entry that f refused comes again.
+func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
+	if err := e.enterOp(); err != nil {
+		return err
+	}
+	defer e.leaveOp()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if after != d.at {
+		if _, err := unix.Seek(d.fd, int64(after), unix.SEEK_SET); err != nil {
+			return err
+		}
+		d.b, d.at = nil, after
+	}
+	for {
+		if len(d.b) == 0 {
+			n, err := unix.Getdents(d.fd, d.c)
+			if err == unix.EINTR {
+				continue
+			}
+			if err == unix.ENOENT {
+				return nil // the directory is removed
+			}
+			if err != nil || n <= 0 {
+				return err
+			}
+			d.b = d.c[:n]
+		}
+		ent, size := parseDirent(d.b)
+		if !(d.n.id == RootNode && ent.Name == StoreName) && !f(ent) {
+			return nil
+		}
+		d.b, d.at = d.b[size:], ent.Next
+	}
+}
+
+// parseDirent reads one struct linux_dirent64: ino, off, reclen, type, name.
+func parseDirent(b []byte) (Dirent, int) {
+	size := int(binary.NativeEndian.Uint16(b[16:]))
+	name := b[19:size]
+	for i, c := range name {
+		if c == 0 {
+			name = name[:i]
+			break
+		}
+	}
+	return Dirent{
+		Name: string(name),
+		Ino:  binary.NativeEndian.Uint64(b),
+		Next: binary.NativeEndian.Uint64(b[8:]),
+		Type: uint32(b[18]) << 12,
+	}, size
+}
+
+// LookupIn is Lookup of an entry of an open directory.
+func (e *Engine) LookupIn(d *Dir, name string) (Entry, error) {
+	if err := e.enterOp(); err != nil {
+		return Entry{}, err
+	}
+	defer e.leaveOp()
+	return e.lookupAt(d.n, d.fd, name)
+}
+
+// emptyDir says whether an open directory has no entries.
+func emptyDir(dir int, name string) (bool, error) {
+	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 4096)
+	for {
+		n, err := unix.Getdents(fd, b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return err == nil, err
+		}
+		for at := b[:n]; len(at) > 0; {
+			ent, size := parseDirent(at)
+			if ent.Name != "." && ent.Name != ".." {
+				return false, nil
+			}
+			at = at[size:]
+		}
+	}
+}

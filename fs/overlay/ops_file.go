@@ -1,0 +1,277 @@
+package overlay
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a regular file. With O_TRUNC the content is kept and the file emptied before it returns. Errors: ESTALE,
+// Fenced, NoSpace; a refused open has changed nothing.
+func (e *Engine) Open(c Caller, id NodeID, flags uint32, killPrivs bool) (*Handle, error) {
+	if err := e.enterOp(); err != nil {
+		return nil, err
+	}
+	defer e.leaveOp()
+	n, err := e.pin(id)
+	if err != nil {
+		return nil, err
+	}
+	h, err := e.open(c, n, flags, killPrivs)
+	if err != nil {
+		e.unpin(n)
+		return nil, err
+	}
+	return h, nil
+}
+
+func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handle, err error) {
+	h := &Handle{n: n, flags: flags, agent: c.Agent}
+	access := unix.O_RDONLY
+	if h.writes() || flags&unix.O_TRUNC != 0 {
+		access = unix.O_RDWR // what is overwritten is read first
+	}
+	fd, err := e.openNode(n, access|backingFlags(flags))
+	if err == unix.EACCES && access == unix.O_RDWR {
+		access = int(flags & unix.O_ACCMODE)
+		fd, err = e.openNode(n, access|backingFlags(flags))
+	}
+	if err == unix.ESTALE {
+		path, e2 := e.openAny(n)
+		if e2 != nil {
+			return nil, err
+		}
+		fd, err = openAt(unix.AT_FDCWD, procPath(path), access|backingFlags(flags), 0)
+		unix.Close(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.fd = fd
+	defer func() {
+		if err != nil {
+			unix.Close(fd)
+		}
+	}()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o := opening{flags: flags, passthrough: e.passthrough.Load(), passing: n.file.passing > 0, direct: n.file.direct > 0}
+	if access == unix.O_RDONLY {
+		h.mode, _ = o.mode()
+		e.opened(h)
+		return h, nil
+	}
+	var st Stat
+	if err := statAt(fd, "", &st); err != nil {
+		return nil, err
+	}
+	o.size = int64(st.Size)
+	trunc := flags&unix.O_TRUNC != 0
+	if o.kept, err = e.kept(e.activeRun(c.Agent), n); err != nil {
+		return nil, err
+	}
+	var keep bool
+	if h.mode, keep = o.mode(); keep || trunc || o.kept {
+		ch, err := e.begin(c)
+		if err != nil {
+			return nil, err
+		}
+		if o.kept, err = e.kept(ch.run, n); err != nil {
+			return nil, err
+		}
+		o.kept = o.kept || trunc
+		if h.mode, keep = o.mode(); keep || trunc {
+			if err := ch.content(n, fd, 0, o.size); err != nil {
+				return nil, err
+			}
+		}
+		if err := ch.commit(); err != nil {
+			return nil, err
+		}
+	}
+	if trunc {
+		if err := e.point("truncate"); err != nil {
+			return nil, err
+		}
+		if err := retry(func() error { return unix.Ftruncate(fd, 0) }); err != nil {
+			return nil, err
+		}
+	}
+	if killPrivs {
+		if err := killPriv(fd); err != nil {
+			return nil, err
+		}
+	}
+	e.opened(h)
+	return h, nil
+}
+
+// kept says whether nothing that is written to the node in a run can lose bytes of before it; r may be nil.
+// Preconditions: n.mu is held.
+func (e *Engine) kept(r *run, n *node) (bool, error) {
+	if r == nil {
+		return false, nil
+	}
+	if n.bornIn(r.id) {
+		return true, nil
+	}
+	id, err := e.oidOf(n)
+	if err != nil || id == 0 {
+		return false, err
+	}
+	return r.coverage(id).whole(), nil
+}
+
+// Read reads from an open file.
+func (e *Engine) Read(h *Handle, b []byte, off int64) (int, error) {
+	if err := e.enterOp(); err != nil {
+		return 0, err
+	}
+	defer e.leaveOp()
+	return preadFull(h.fd, b, off)
+}
+
+// Write writes to an open file, after what it overwrites was kept. With atEnd it appends, wherever the end is by now.
+func (e *Engine) Write(c Caller, h *Handle, b []byte, off int64, atEnd, killPrivs bool) (int, error) {
+	if err := e.enterOp(); err != nil {
+		return 0, err
+	}
+	defer e.leaveOp()
+	c.Agent = h.agent
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	if atEnd {
+		var st Stat
+		if err := statAt(h.fd, "", &st); err != nil {
+			return 0, err
+		}
+		off = int64(st.Size)
+	}
+	ch, err := e.begin(c)
+	if err != nil {
+		return 0, err
+	}
+	if err := ch.content(h.n, h.fd, off, off+int64(len(b))); err != nil {
+		return 0, err
+	}
+	if err := ch.commit(); err != nil {
+		return 0, err
+	}
+	if err := e.point("write"); err != nil {
+		return 0, err
+	}
+	if killPrivs {
+		if err := killPriv(h.fd); err != nil {
+			return 0, err
+		}
+	}
+	return pwriteSome(h.fd, b, off)
+}
+
+// pwriteSome writes what it can; an error is told only when nothing was written.
+func pwriteSome(fd int, b []byte, off int64) (int, error) {
+	n := 0
+	for n < len(b) {
+		got, err := unix.Pwrite(fd, b[n:], off+int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			if n > 0 {
+				return n, nil
+			}
+			return 0, err
+		}
+		n += got
+	}
+	return n, nil
+}
+
+// Fallocate is fallocate(2), with all its modes.
+func (e *Engine) Fallocate(c Caller, h *Handle, mode uint32, off, length int64) error {
+	from, to := off, off+length
+	switch {
+	case mode&(unix.FALLOC_FL_COLLAPSE_RANGE|unix.FALLOC_FL_INSERT_RANGE) != 0:
+		to = 1 << 62
+	case mode&(unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_ZERO_RANGE) == 0:
+		to = from // it destroys nothing
+	}
+	return e.overwrite(c, h, from, to, func() error {
+		return retry(func() error { return unix.Fallocate(h.fd, mode, off, length) })
+	})
+}
+
+// overwrite does something to the bytes [from, to) of an open file, after they were kept.
+func (e *Engine) overwrite(c Caller, h *Handle, from, to int64, f func() error) error {
+	if err := e.enterOp(); err != nil {
+		return err
+	}
+	defer e.leaveOp()
+	c.Agent = h.agent
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	ch, err := e.begin(c)
+	if err != nil {
+		return err
+	}
+	if err := ch.content(h.n, h.fd, from, to); err != nil {
+		return err
+	}
+	if err := ch.commit(); err != nil {
+		return err
+	}
+	if err := e.point("write"); err != nil {
+		return err
+	}
+	if err := killPriv(h.fd); err != nil {
+		return err
+	}
+	return f()
+}
+
+// CopyRange is copy_file_range(2) between two open files.
+func (e *Engine) CopyRange(c Caller, from *Handle, off int64, to *Handle, at int64, length int) (n int, err error) {
+	err = e.overwrite(c, to, at, at+int64(length), func() error {
+		for {
+			in, out := off, at
+			n, err = unix.CopyFileRange(from.fd, &in, to.fd, &out, length, 0)
+			if err != unix.EINTR {
+				return err
+			}
+		}
+	})
+	return n, err
+}
+
+// Seek is lseek(2) for SEEK_DATA and SEEK_HOLE.
+func (e *Engine) Seek(h *Handle, off int64, whence int) (int64, error) {
+	if err := e.enterOp(); err != nil {
+		return 0, err
+	}
+	defer e.leaveOp()
+	return unix.Seek(h.fd, off, whence)
+}
+
+// Flush is told of every close of a descriptor: what the filesystem says late (quota, NFS) is said here.
+func (e *Engine) Flush(h *Handle) error {
+	fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// Sync makes a file durable, and before it the records of what it was. Durability: power loss.
+func (e *Engine) Sync(h *Handle, dataOnly bool) error {
+	if err := e.enterOp(); err != nil {
+		return err
+	}
+	defer e.leaveOp()
+	if h.writes() {
+		if err := e.j.Sync(); err != nil {
+			return storeError("sync", err)
+		}
+	}
+	if dataOnly {
+		return retry(func() error { return unix.Fdatasync(h.fd) })
+	}
+	return retry(func() error { return unix.Fsync(h.fd) })
+}

@@ -1,0 +1,279 @@
+package overlay
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// RenameFlags are those of renameat2(2).
+const (
+	RenameNoReplace = unix.RENAME_NOREPLACE
+	RenameExchange  = unix.RENAME_EXCHANGE
+)
+
+// renaming is a rename under way.
+type renaming struct {
+	e        *Engine
+	from, to *node // directories
+	ff, tf   *dirFD
+	old, new string
+	a, b     *removal // what is at the old name, and at the new; b is nil for nothing
+	flags    uint
+}
+
+// Rename gives what is at one name another; flags are RenameFlags. What was at the new name goes the way of an unlink.
+func (e *Engine) Rename(c Caller, fromDir NodeID, oldName string, toDir NodeID, newName string, flags uint) error {
+	if err := e.enterOp(); err != nil {
+		return err
+	}
+	defer e.leaveOp()
+	if flags&^(RenameNoReplace|RenameExchange) != 0 {
+		return unix.EINVAL
+	}
+	r := &renaming{e: e, old: oldName, new: newName, flags: flags}
+	var err error
+	if r.from, err = e.pin(fromDir); err != nil {
+		return err
+	}
+	defer e.unpin(r.from)
+	if r.to, err = e.pin(toDir); err != nil {
+		return err
+	}
+	defer e.unpin(r.to)
+	if reserved(r.from, oldName) || reserved(r.to, newName) {
+		return unix.EPERM
+	}
+	if r.ff, err = e.useDir(r.from); err != nil {
+		return err
+	}
+	defer e.putDir(r.ff)
+	if r.tf, err = e.useDir(r.to); err != nil {
+		return err
+	}
+	defer e.putDir(r.tf)
+	e.renames.Lock()
+	defer e.renames.Unlock()
+	defer r.lockDirs()()
+	if r.to.dir.dead {
+		return unix.ENOENT
+	}
+	return r.do(c)
+}
+
+func (r *renaming) lockDirs() (unlock func()) {
+	if r.from == r.to {
+		r.from.dir.mu.Lock()
+		return r.from.dir.mu.Unlock
+	}
+	first, second := r.from, r.to
+	if first.id > second.id {
+		first, second = second, first
+	}
+	first.dir.mu.Lock()
+	second.dir.mu.Lock()
+	return func() {
+		second.dir.mu.Unlock()
+		first.dir.mu.Unlock()
+	}
+}
+
+// lockEnds locks what is at the two names.
+func (r *renaming) lockEnds() (unlock func()) {
+	ends := []*node{r.a.n}
+	if r.b != nil && r.b.n != r.a.n {
+		ends = append(ends, r.b.n)
+		if ends[0].id > ends[1].id {
+			ends[0], ends[1] = ends[1], ends[0]
+		}
+	}
+	var locked []*node
+	for _, n := range ends {
+		// A directory that is moved keeps its entries; of one that is replaced nothing may be made in the meantime. An end
+		// may be one of the two directories only where the rename is refused anyway.
+		if n.dir != nil && (r.b == nil || n != r.b.n || n == r.from || n == r.to || r.flags&RenameExchange != 0) {
+			continue
+		}
+		n.lock()
+		locked = append(locked, n)
+	}
+	return func() {
+		for _, n := range locked {
+			n.unlock()
+		}
+	}
+}
+
+func (r *renaming) do(c Caller) (err error) {
+	e := r.e
+	if r.a, err = e.look(r.from, r.ff.fd, r.old); err != nil {
+		return err
+	}
+	defer e.unpin(r.a.n)
+	r.b, err = e.look(r.to, r.tf.fd, r.new)
+	switch {
+	case err == nil:
+		defer e.unpin(r.b.n)
+		if r.flags&RenameNoReplace != 0 {
+			return unix.EEXIST
+		}
+		if r.b.n == r.a.n {
+			return nil // two names of one inode: rename(2) does nothing
+		}
+	case err == unix.ENOENT:
+		r.b = nil
+		if r.flags&RenameExchange != 0 {
+			return unix.ENOENT
+		}
+	default:
+		return err
+	}
+	defer r.lockEnds()()
+	if r.b != nil && r.flags&RenameExchange == 0 {
+		if err := r.mayReplace(); err != nil {
+			return err
+		}
+	}
+	ch, err := e.begin(c)
+	if err != nil {
+		return err
+	}
+	if err := r.record(ch); err != nil {
+		return err
+	}
+	if err := ch.commit(); err != nil {
+		return err
+	}
+	if err := e.point("rename"); err != nil {
+		return err
+	}
+	e.places.Lock()
+	defer e.places.Unlock()
+	return r.apply()
+}
+
+// mayReplace is rename(2)'s word on what may be put over what.
+func (r *renaming) mayReplace() error {
+	aDir, bDir := r.a.n.dir != nil, r.b.n.dir != nil
+	switch {
+	case aDir && !bDir:
+		return unix.ENOTDIR
+	case !aDir && bDir:
+		return unix.EISDIR
+	case bDir:
+		if r.b.n == r.from || r.b.n == r.to {
+			return unix.ENOTEMPTY
+		}
+		empty, err := emptyDir(r.tf.fd, r.new)
+		if err == nil && !empty {
+			err = unix.ENOTEMPTY
+		}
+		return err
+	}
+	return nil
+}
+
+func (r *renaming) record(ch *change) error {
+	var comes *node
+	if r.flags&RenameExchange != 0 {
+		comes = r.b.n
+	}
+	if err := ch.entry(r.from, r.old, r.a.n, comes); err != nil {
+		return err
+	}
+	if r.flags&RenameExchange != 0 {
+		if err := ch.entry(r.to, r.new, r.b.n, r.a.n); err != nil {
+			return err
+		}
+		if err := r.tell(ch, r.b.n, r.to, r.new, r.from, r.old); err != nil {
+			return err
+		}
+		return r.tell(ch, r.a.n, r.from, r.old, r.to, r.new)
+	}
+	if r.b != nil {
+		if err := ch.remove(r.b, r.a.n); err != nil {
+			return err
+		}
+	} else if err := ch.entry(r.to, r.new, nil, r.a.n); err != nil {
+		return err
+	}
+	return r.tell(ch, r.a.n, r.from, r.old, r.to, r.new)
+}
+
+// tell puts into the record of a moved object where it is about to be. An object that has no number needs none.
+func (r *renaming) tell(ch *change, n, from *node, old string, to *node, name string) error {
+	e := r.e
+	id, err := e.oidOf(n)
+	if err != nil {
+		return err
+	}
+	for _, k := range ch.numbers {
+		if k.n == n {
+			id = k.id
+		}
+	}
+	if id == 0 {
+		return nil
+	}
+	df, err := e.dirOID(from)
+	if err != nil {
+		return err
+	}
+	dt, err := e.dirOID(to)
+	if err != nil {
+		return err
+	}
+	o := object{id: id, kind: n.kind, key: n.key, at: spot{dt, name}, was: spot{df, old}}
+	putObject(&ch.b, &o)
+	return nil
+}
+
+// apply renames. Preconditions: places is held for writing.
+func (r *renaming) apply() error {
+	e := r.e
+	if r.flags&RenameExchange != 0 {
+		if err := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, unix.RENAME_EXCHANGE); err != nil {
+			return err
+		}
+		e.nodes.mu.Lock()
+		defer e.nodes.mu.Unlock()
+		e.setPlaceLocked(r.a.n, r.to, r.new)
+		e.setPlaceLocked(r.b.n, r.from, r.old)
+		return nil
+	}
+	aside := func() {}
+	if r.b != nil && r.b.fate == fateHold {
+		var err error
+		if r.b.n.dir != nil {
+			// A directory cannot have two names: for a moment the new one is gone. After a death in it the rename was not
+			// acknowledged, and undo brings the empty directory back.
+			err = renameAt(r.tf.fd, r.new, e.hold, holdName(r.b.id), unix.RENAME_NOREPLACE)
+			aside = func() { _ = renameAt(e.hold, holdName(r.b.id), r.tf.fd, r.new, unix.RENAME_NOREPLACE) }
+		} else {
+			err = linkAt(r.tf.fd, r.new, e.hold, holdName(r.b.id))
+			aside = func() { _ = unlinkAt(e.hold, holdName(r.b.id), 0) }
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := e.point("rename over"); err != nil {
+		return err
+	}
+	if err := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, r.flags); err != nil {
+		aside()
+		return err
+	}
+	if r.b != nil {
+		if r.b.fate == fateHold {
+			e.held(r.b.n, r.b.id)
+		} else {
+			e.lostName(r.b)
+		}
+		if r.b.n.dir != nil {
+			r.b.n.dir.dead = true
+		}
+	}
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	e.setPlaceLocked(r.a.n, r.to, r.new)
+	return nil
+}

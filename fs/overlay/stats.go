@@ -1,0 +1,243 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ttfs/ttfs/cas"
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// counters count since the engine was opened.
+type counters struct {
+	records, refused, moves, tasks, archived atomic.Uint64
+}
+
+// whyTable keeps the last refusal of each agent, and the view used last.
+type whyTable struct {
+	mu   sync.Mutex
+	last map[tasktree.Agent]string // +checklocks:mu
+}
+
+type viewCache struct {
+	mu   sync.Mutex
+	view *view // +checklocks:mu
+	plan tasktree.Plan
+	at   uint64
+}
+
+// maxWhy bounds the agents whose last refusal is kept.
+const maxWhy = 4096
+
+// SetWhy keeps an agent's last refusal, a sentence.
+func (e *Engine) SetWhy(a tasktree.Agent, sentence string) {
+	e.why.mu.Lock()
+	defer e.why.mu.Unlock()
+	if e.why.last == nil || len(e.why.last) >= maxWhy {
+		e.why.last = map[tasktree.Agent]string{}
+	}
+	e.why.last[a] = sentence
+}
+
+// Why is the agent's last refusal, "" for none.
+func (e *Engine) Why(a tasktree.Agent) string {
+	e.why.mu.Lock()
+	defer e.why.mu.Unlock()
+	return e.why.last[a]
+}
+
+// Stats is the size of what is kept.
+type Stats struct {
+	Tasks      int
+	Agents     int
+	Nodes      int
+	HoldCount  int   // inodes and copies in hold
+	HoldBytes  int64 // allocated for them
+	Journal    journal.Stats
+	Blobs      cas.Stats
+	Incomplete int
+}
+
+// Stats looks at the store. Units: bytes.
+func (e *Engine) Stats() (Stats, error) {
+	if err := e.enterOp(); err != nil {
+		return Stats{}, err
+	}
+	defer e.leaveOp()
+	s := Stats{Journal: e.j.Stats(), Blobs: e.blobs.Stats()}
+	for _, k := range e.Tasks() {
+		s.Tasks++
+		if k.Incomplete {
+			s.Incomplete++
+		}
+	}
+	s.Agents = len(e.Agents())
+	e.nodes.mu.Lock()
+	s.Nodes = len(e.nodes.byID)
+	e.nodes.mu.Unlock()
+	err := e.eachHeld(func(name string, st *Stat) error {
+		s.HoldCount++
+		s.HoldBytes += int64(st.Blocks) * 512
+		return nil
+	})
+	return s, err
+}
+
+// eachHeld calls f for everything in hold.
+func (e *Engine) eachHeld(f func(name string, st *Stat) error) error {
+	fd, err := openAt(e.hold, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return fail("list hold", "", IO, err)
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 64<<10)
+	for {
+		n, err := unix.Getdents(fd, b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fail("list hold", "", IO, err)
+		}
+		if n == 0 {
+			return nil
+		}
+		for at := b[:n]; len(at) > 0; {
+			ent, size := parseDirent(at)
+			at = at[size:]
+			if ent.Name == "." || ent.Name == ".." {
+				continue
+			}
+			var st Stat
+			if err := statAt(fd, ent.Name, &st); err != nil {
+				continue // it went meanwhile
+			}
+			if err := f(ent.Name, &st); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Metrics writes counters in Prometheus' text format.
+func (e *Engine) Metrics(w io.Writer) {
+	j := e.j.Stats()
+	for _, m := range []struct {
+		name, kind, help string
+		v                uint64
+	}{
+		{"ttfs_records_total", "counter", "Records of first touches written to the journal.", e.count.records.Load()},
+		{"ttfs_refused_total", "counter", "Changes refused because their before-image could not be kept.", e.count.refused.Load()},
+		{"ttfs_moves_total", "counter", "Undo, redo and switch.", e.count.moves.Load()},
+		{"ttfs_tasks_total", "counter", "Tasks begun.", e.count.tasks.Load()},
+		{"ttfs_archived_total", "counter", "Pieces moved into the content-addressed store.", e.count.archived.Load()},
+		{"ttfs_journal_bytes", "gauge", "Bytes of the journal's segments.", uint64(j.SegmentBytes)},
+		{"ttfs_journal_segments", "gauge", "Segments of the journal.", uint64(j.Segments)},
+	} {
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.v)
+	}
+}
+
+// VerifyCounts says how much was looked at.
+type VerifyCounts struct {
+	Tasks, Images, Pieces, Records, Blobs, Problems int
+}
+
+// Verify reads everything that is kept and reports each damage as a sentence. Errors: that the looking itself failed.
+func (e *Engine) Verify(ctx context.Context, report func(string)) (VerifyCounts, error) {
+	var n VerifyCounts
+	if err := e.enterOp(); err != nil {
+		return n, err
+	}
+	defer e.leaveOp()
+	bad := func(format string, args ...any) {
+		n.Problems++
+		report(fmt.Sprintf(format, args...))
+	}
+	for _, k := range e.Tasks() {
+		n.Tasks++
+		im, err := e.readImages(k.ID)
+		if err != nil {
+			bad("task %d: its images cannot be read: %v", k.ID, err)
+			continue
+		}
+		n.Images += len(im.entries) + len(im.metas) + len(im.contents)
+		if err := e.verifyImages(ctx, k.ID, im, &n, bad); err != nil {
+			return n, err
+		}
+	}
+	jc, err := e.j.Verify(ctx, func(p journal.Problem) { bad("journal: %v", p) })
+	if err != nil {
+		return n, storeError("verify", err)
+	}
+	n.Records = int(jc.Records)
+	bc, err := e.blobs.Verify(ctx, func(p cas.Problem) { bad("blobs: %v", p) })
+	if err != nil {
+		return n, storeError("verify", err)
+	}
+	n.Blobs = bc.Chunks + bc.Lists
+	return n, nil
+}
+
+func (e *Engine) verifyImages(ctx context.Context, id tasktree.TaskID, im *images, n *VerifyCounts, bad func(string, ...any)) error {
+	for at, o := range im.entries {
+		if o == 0 {
+			continue
+		}
+		if _, found, err := e.getObject(o); err != nil || !found {
+			bad("task %d: the object at %q has no record", id, at.name)
+		} else if _, _, done, err := e.locate(o); errors.Is(err, Gone) {
+			if e.StatusOf(id) != tasktree.Undone {
+				bad("task %d: what was at %q is gone: it was removed or replaced around the mount", id, at.name)
+			}
+		} else if err == nil {
+			done()
+		}
+	}
+	for o, c := range im.contents {
+		for i := range c.pieces {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n.Pieces++
+			if err := e.verifyPiece(&c.pieces[i]); err != nil {
+				bad("task %d: bytes %d to %d of object %d: %v", id, c.pieces[i].off, c.pieces[i].off+c.pieces[i].size, o, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Engine) verifyPiece(p *piece) error {
+	if p.kind == pieceInline || p.kind == pieceHole {
+		return nil
+	}
+	r, err := e.openPiece(p)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if p.kind == pieceCopy {
+		var st Stat
+		if err := statAt(r.fd, "", &st); err != nil {
+			return err
+		}
+		if int64(st.Size) != p.size {
+			return fmt.Errorf("the copy has %d bytes, not %d", st.Size, p.size)
+		}
+		return nil
+	}
+	b := make([]byte, copyChunk)
+	for off := int64(0); off < r.blob.Size(); off += int64(len(b)) {
+		if _, err := r.ReadAt(b, off); err != nil && err != io.EOF {
+			return err
+		}
+	}
+	return nil
+}

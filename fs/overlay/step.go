@@ -1,0 +1,387 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// step is one task of a move.
+type step struct {
+	*mover
+	task tasktree.TaskID
+	want *images // what the workspace is to be
+	have *images // what it was when the step was prepared
+	// objects are the records read or changed in this step, by number.
+	objects map[OID]*object
+}
+
+// prepare looks at everything that the step will change and keeps it.
+func (s *step) prepare() (err error) {
+	e := s.e
+	s.have = newImages()
+	defer func() {
+		if err != nil {
+			s.dropCopies(s.have)
+		}
+	}()
+	var b journal.Batch
+	for _, at := range sortedSpots(s.want.entries) {
+		id, err := s.occupant(&b, at)
+		if err != nil {
+			return err
+		}
+		s.have.entries[at] = id
+	}
+	for _, id := range sortedOIDs(s.want.contents) {
+		if err := s.prepareContent(id); err != nil {
+			return err
+		}
+	}
+	for _, id := range sortedOIDs(s.want.metas) {
+		err := s.open(id, unix.O_PATH, func(fd int) error {
+			var st Stat
+			if err := statAt(fd, "", &st); err != nil {
+				return err
+			}
+			m, err := readMeta(fd, &st)
+			s.have.metas[id] = m
+			return err
+		})
+		if err != nil && !s.isLost(id, err) {
+			return storeError("prepare a move", err)
+		}
+	}
+	s.have.put(&b, []byte{kNew}, s.task)
+	b.Put([]byte{kMove}, s.encode(true))
+	if err := e.point("prepare"); err != nil {
+		return err
+	}
+	return storeError("prepare a move", e.j.Commit(&b))
+}
+
+// occupant is the object at an entry now, numbered if it was not.
+func (s *step) occupant(b *journal.Batch, at spot) (OID, error) {
+	fd, done, err := s.e.openDir(at.dir, 0)
+	if err != nil {
+		if errors.Is(err, Gone) {
+			s.lose(fmt.Sprintf("%q in a directory that is gone", at.name))
+			delete(s.want.entries, at)
+			return 0, nil
+		}
+		return 0, err
+	}
+	defer done()
+	var st Stat
+	if err := statAt(fd, at.name, &st); err == unix.ENOENT {
+		return 0, nil
+	} else if err != nil {
+		return 0, fail("prepare a move", at.name, IO, err)
+	}
+	id, err := s.e.findOID(keyOf(&st))
+	if err != nil || id != 0 {
+		return id, err
+	}
+	for _, o := range s.objects {
+		if o.key == keyOf(&st) {
+			return o.id, nil
+		}
+	}
+	if id, err = s.e.newOID(); err != nil {
+		return 0, err
+	}
+	o := &object{id: id, kind: kindOf(&st), key: keyOf(&st), at: at}
+	putObject(b, o)
+	s.objects[id] = o
+	return id, nil
+}
+
+func (s *step) prepareContent(id OID) error {
+	err := s.open(id, unix.O_RDWR, func(fd int) error {
+		c, err := s.e.inverse(fd, s.want.contents[id])
+		if c != nil {
+			s.have.contents[id] = c
+		}
+		return err
+	})
+	if errors.Is(err, unix.ETXTBSY) {
+		return fail("move", "", Conflict, fmt.Errorf("a program that the move would change is running: end it and try again: %w", err))
+	}
+	if err != nil && !s.isLost(id, err) {
+		return storeError("prepare a move", err)
+	}
+	return nil
+}
+
+// isLost says that an object is at none of its places, and leaves it out of the step.
+func (s *step) isLost(id OID, err error) bool {
+	if !errors.Is(err, Gone) {
+		return false
+	}
+	name := fmt.Sprintf("object %d", id)
+	if o, found, _ := s.e.getObject(id); found && o.at.name != "" {
+		name = fmt.Sprintf("%q", o.at.name)
+	}
+	s.lose(name)
+	delete(s.want.metas, id)
+	delete(s.want.contents, id)
+	return true
+}
+
+func (s *step) lose(what string) {
+	s.lost = append(s.lost, what)
+	s.e.log.Warn("something was removed or replaced around the mount: it is left as it is", "what", what, "task", s.task)
+}
+
+// open opens an object wherever it is.
+func (s *step) open(id OID, flags int, f func(fd int) error) error {
+	dir, name, done, err := s.e.locate(id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+	fd, err := openAt(dir, name, flags, 0)
+	if err == unix.EACCES && flags&unix.O_ACCMODE == unix.O_RDWR {
+		// Without root: the mode that forbids it is set again at the end of the step.
+		if unix.Fchmodat(dir, name, 0o600, 0) == nil {
+			fd, err = openAt(dir, name, flags, 0)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("open %q: %w", name, err)
+	}
+	defer unix.Close(fd)
+	return f(fd)
+}
+
+// complete applies the step and settles it. What fails is taken back.
+func (s *step) complete() error {
+	s.e.moving = s.objects
+	defer func() { s.e.moving = nil }()
+	if err := s.apply(s.want, s.have); err != nil {
+		err = s.failure(err)
+		s.e.log.Error("a step of a move failed and is taken back", "task", s.task, "err", err)
+		if back := s.apply(s.have, s.want); back != nil {
+			return fail("move", "", IO, errors.Join(err, back))
+		}
+		var b journal.Batch
+		s.have.drop(&b, []byte{kNew}, s.task)
+		b.Put([]byte{kMove}, s.encode(false))
+		if e2 := s.e.j.Commit(&b); e2 != nil {
+			return storeError("take a step back", errors.Join(err, e2))
+		}
+		return err
+	}
+	return s.settle()
+}
+
+func (s *step) failure(err error) error {
+	var own *Error
+	if errors.As(err, &own) {
+		return err
+	}
+	return storeError("move", err)
+}
+
+// apply makes the workspace what want says; have is what it was. Every effect may be there already.
+func (s *step) apply(want, have *images) error {
+	e := s.e
+	for _, at := range sortedSpots(want.entries) {
+		if have.entries[at] != 0 && have.entries[at] != want.entries[at] {
+			if err := s.park(at, have.entries[at]); err != nil {
+				return err
+			}
+		}
+	}
+	coming := map[OID]int{}
+	for at, id := range want.entries {
+		if id != 0 && have.entries[at] != id {
+			coming[id]++
+		}
+	}
+	for _, at := range sortedSpots(want.entries) {
+		id := want.entries[at]
+		if id == 0 || have.entries[at] == id {
+			continue
+		}
+		coming[id]--
+		if err := s.put(at, id, coming[id] > 0); err != nil {
+			return err
+		}
+	}
+	for _, id := range sortedOIDs(want.contents) {
+		if err := e.point("restore"); err != nil {
+			return err
+		}
+		if err := s.open(id, unix.O_RDWR, func(fd int) error { return e.restore(fd, want.contents[id]) }); err != nil {
+			return err
+		}
+	}
+	for _, id := range sortedOIDs(want.metas) {
+		if err := e.point("restore attributes"); err != nil {
+			return err
+		}
+		m := want.metas[id]
+		if err := s.open(id, unix.O_PATH, func(fd int) error { return applyMeta(fd, &m) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// park moves what is at an entry into hold.
+func (s *step) park(at spot, id OID) error {
+	e := s.e
+	if err := e.point("park"); err != nil {
+		return err
+	}
+	fd, done, err := e.openDir(at.dir, 0)
+	if err != nil {
+		return err
+	}
+	defer done()
+	o, err := s.object(id)
+	if err != nil {
+		return err
+	}
+	var st Stat
+	if err := statAt(fd, at.name, &st); err != nil || keyOf(&st) != o.key {
+		return nil // it is gone already, or what is there came around the mount and is not ours to move
+	}
+	err = renameAt(fd, at.name, e.hold, holdName(id), unix.RENAME_NOREPLACE)
+	if err == unix.EEXIST && o.kind != unix.S_IFDIR && e.inHold(id, o.key) {
+		err = unlinkAt(fd, at.name, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("move %q aside: %w", at.name, err)
+	}
+	return nil
+}
+
+// put brings an object to an entry: from hold, or from where else it is. again says that a later entry wants it too.
+func (s *step) put(at spot, id OID, again bool) error {
+	e := s.e
+	if err := e.point("put"); err != nil {
+		return err
+	}
+	fd, done, err := e.openDir(at.dir, 0)
+	if err != nil {
+		return err
+	}
+	defer done()
+	o, err := s.object(id)
+	if err != nil {
+		return err
+	}
+	var st Stat
+	if err := statAt(fd, at.name, &st); err == nil {
+		if keyOf(&st) == o.key {
+			s.placed(o, at)
+			return nil
+		}
+		return fail("move", at.name, Conflict, errors.New("something came to that name around the mount"))
+	}
+	from, name, letGo, err := e.locate(id)
+	if errors.Is(err, Gone) {
+		s.lose(fmt.Sprintf("%q", at.name))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer letGo()
+	if o.kind == unix.S_IFDIR || from == e.hold && !again {
+		err = renameAt(from, name, fd, at.name, unix.RENAME_NOREPLACE)
+	} else {
+		err = linkAt(from, name, fd, at.name)
+	}
+	if err != nil {
+		return fmt.Errorf("bring back %q: %w", at.name, err)
+	}
+	s.placed(o, at)
+	return nil
+}
+
+func (s *step) object(id OID) (*object, error) {
+	if o := s.objects[id]; o != nil {
+		return o, nil
+	}
+	o, found, err := s.e.getObject(id)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fail("move", "", Damaged, fmt.Errorf("object %d has no record", id))
+	}
+	s.objects[id] = &o
+	return &o, nil
+}
+
+func (s *step) placed(o *object, at spot) {
+	if o.at != at {
+		o.was, o.at = o.at, at
+	}
+}
+
+// settle gives the task its new images. Before that, what has a name in the tree loses its link in hold.
+func (s *step) settle() error {
+	e := s.e
+	if err := e.point("settle"); err != nil {
+		return err
+	}
+	var b journal.Batch
+	for _, id := range sortedOIDs(s.objects) {
+		putObject(&b, s.objects[id])
+	}
+	old := *s.want
+	s.want.drop(&b, nil, s.task)
+	s.have.put(&b, nil, s.task)
+	s.have.drop(&b, []byte{kNew}, s.task)
+	s.done++
+	b.Put([]byte{kMove}, s.encode(false))
+	if err := e.j.Commit(&b); err != nil {
+		s.done--
+		return storeError("settle a move", err)
+	}
+	s.dropCopies(&old)
+	for _, id := range sortedOIDs(s.objects) {
+		s.unhold(s.objects[id])
+	}
+	s.tell(&old)
+	return nil
+}
+
+// unhold drops the link in hold of a file that has a name in the tree, so that its number of links is what it was.
+func (s *step) unhold(o *object) {
+	e := s.e
+	if o.kind == unix.S_IFDIR || o.at.dir == 0 || !e.inHold(o.id, o.key) {
+		return
+	}
+	fd, done, err := e.openDir(o.at.dir, 0)
+	if err != nil {
+		return
+	}
+	defer done()
+	var st Stat
+	if statAt(fd, o.at.name, &st) != nil || keyOf(&st) != o.key {
+		return
+	}
+	if err := unlinkAt(e.hold, holdName(o.id), 0); err != nil {
+		e.log.Warn("a link in hold could not be removed", "name", holdName(o.id), "err", err)
+	}
+}
+
+// dropCopies removes the copies of images that nothing refers to any more.
+func (s *step) dropCopies(im *images) {
+	for _, c := range im.contents {
+		for i := range c.pieces {
+			if c.pieces[i].kind == pieceCopy {
+				s.e.dropCopy(c.pieces[i].copy)
+			}
+		}
+	}
+}

@@ -1,0 +1,394 @@
+package overlay
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// autoPause is after how long without writes the next write of an agent that never began a task begins one by itself.
+const autoPause = 60 * time.Second
+
+// autoTitle is the title of a task that began by itself.
+const autoTitle = "automatic"
+
+// taskTable is the tree, and what each task that can still be written to has touched.
+type taskTable struct {
+	mu       sync.Mutex
+	tree     *tasktree.Tree                    // +checklocks:mu
+	runs     map[tasktree.TaskID]*run          // +checklocks:mu
+	explicit map[tasktree.Agent]bool           // +checklocks:mu began a task itself
+	written  map[tasktree.Agent]time.Time      // +checklocks:mu
+	parents  map[tasktree.Agent]tasktree.Agent // +checklocks:mu
+}
+
+// run is what the active task of an agent has touched: a touch is recorded once.
+type run struct {
+	id    tasktree.TaskID
+	agent tasktree.Agent
+
+	mu       sync.Mutex
+	entries  map[OID]map[string]struct{} // +checklocks:mu
+	metas    map[OID]struct{}            // +checklocks:mu
+	contents map[OID]*covered            // +checklocks:mu
+}
+
+func newRun(id tasktree.TaskID, a tasktree.Agent) *run {
+	return &run{id: id, agent: a, entries: map[OID]map[string]struct{}{}, metas: map[OID]struct{}{}, contents: map[OID]*covered{}}
+}
+
+func (r *run) hasEntry(d OID, name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, has := r.entries[d][name]
+	return has
+}
+
+func (r *run) markEntry(d OID, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries[d] == nil {
+		r.entries[d] = map[string]struct{}{}
+	}
+	r.entries[d][name] = struct{}{}
+}
+
+func (r *run) hasMeta(o OID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, has := r.metas[o]
+	return has
+}
+
+func (r *run) markMeta(o OID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.metas[o] = struct{}{}
+}
+
+// coverage of an object's content; nil before its first touch. The caller holds the node's mu.
+func (r *run) coverage(o OID) *covered {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.contents[o]
+}
+
+func (r *run) setCoverage(o OID, c *covered) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.contents[o] = c
+}
+
+func encodeTask(k *tasktree.Task) []byte {
+	var e enc
+	e.u(uint64(k.Parent))
+	e.s(string(k.Agent))
+	e.u(uint64(k.Under))
+	e.s(k.Title)
+	e.flag(k.Auto)
+	e.flag(k.Sealed)
+	e.flag(k.Incomplete)
+	e.i(stamp(k.Started))
+	e.i(stamp(k.Ended))
+	e.u(uint64(k.Files))
+	return e.b
+}
+
+func stamp(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func unstamp(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+func decodeTask(id tasktree.TaskID, b []byte) (tasktree.Task, error) {
+	d := dec{b: b}
+	k := tasktree.Task{ID: id, Parent: tasktree.TaskID(d.u()), Agent: tasktree.Agent(d.s()), Under: tasktree.TaskID(d.u()), Title: d.s()}
+	k.Auto, k.Sealed, k.Incomplete = d.flag(), d.flag(), d.flag()
+	k.Started, k.Ended, k.Files = unstamp(d.i()), unstamp(d.i()), int(d.u())
+	return k, d.err
+}
+
+func (e *Engine) loadTasks() error {
+	t := &e.tasks
+	t.tree, t.runs = tasktree.New(), map[tasktree.TaskID]*run{}
+	t.explicit, t.written, t.parents = map[tasktree.Agent]bool{}, map[tasktree.Agent]time.Time{}, map[tasktree.Agent]tasktree.Agent{}
+	err := e.j.Scan([]byte{kTask}, func(k, v []byte) error {
+		task, err := decodeTask(tasktree.TaskID(keyNum(k, 0)), v)
+		if err != nil {
+			return err
+		}
+		if !task.Auto {
+			t.explicit[task.Agent] = true
+		}
+		return t.tree.Add(task)
+	})
+	if err != nil {
+		return fail("open", "the tasks", Damaged, err)
+	}
+	err = e.j.Scan([]byte{kActive}, func(k, v []byte) error {
+		d := dec{b: v}
+		id := tasktree.TaskID(d.u())
+		if d.err != nil {
+			return d.err
+		}
+		return t.tree.SetActive(tasktree.Agent(k[1:]), id)
+	})
+	if err != nil {
+		return fail("open", "the active tasks", Damaged, err)
+	}
+	return storeError("open", e.j.Scan([]byte{kLast}, func(k, v []byte) error {
+		d := dec{b: v}
+		child := tasktree.TaskID(d.u())
+		if len(k) >= 9 && d.err == nil {
+			t.tree.RestoreLast(tasktree.Agent(k[9:]), tasktree.TaskID(keyNum(k, 0)), child)
+		}
+		return d.err
+	}))
+}
+
+// putActive writes an agent's active task and, for redo, the last step of the way to it.
+func putActive(b *journal.Batch, tree *tasktree.Tree, a tasktree.Agent, id tasktree.TaskID) {
+	var v enc
+	v.u(uint64(id))
+	b.Put(append([]byte{kActive}, a...), v.b)
+	for id != 0 {
+		k, _ := tree.Get(id)
+		var c enc
+		c.u(uint64(id))
+		if tree.Last(a, k.Parent) != id {
+			b.Put(append(key(kLast, uint64(k.Parent)), a...), c.b)
+		}
+		id = k.Parent
+	}
+}
+
+// enter is the run in which the caller's change is recorded: that of its agent's active task, which begins by itself
+// where none can be written to. Errors: Fenced; what the journal says. Preconditions: gate is held for reading.
+func (e *Engine) enter(c Caller) (*run, error) {
+	if e.closed {
+		return nil, fail("change", "", Closed, nil)
+	}
+	if e.opt.ReadOnly {
+		return nil, fail("change", "", ReadOnly, nil)
+	}
+	t := &e.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.Entered != 0 && t.tree.StatusOf(c.Entered) == tasktree.Undone {
+		if k, has := t.tree.Get(c.Entered); has && k.Agent == c.Agent {
+			return nil, fail("change", fmt.Sprintf("task %d", c.Entered), Fenced, nil)
+		}
+	}
+	now := e.clock()
+	id := t.tree.Active(c.Agent)
+	k, has := t.tree.Get(id)
+	last := t.written[c.Agent]
+	t.written[c.Agent] = now
+	idle := has && k.Auto && !t.explicit[c.Agent] && !last.IsZero() && now.Sub(last) > autoPause
+	if !has || k.Sealed || idle {
+		var err error
+		if id, err = e.beginLocked(c.Agent, autoTitle, true); err != nil {
+			return nil, err
+		}
+	}
+	return e.runLocked(id, c.Agent)
+}
+
+// activeRun is the run in which a change of an agent's would be recorded now; nil when a task would begin for it.
+func (e *Engine) activeRun(a tasktree.Agent) *run {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	id := e.tasks.tree.Active(a)
+	if k, has := e.tasks.tree.Get(id); !has || k.Sealed {
+		return nil
+	}
+	return e.tasks.runs[id]
+}
+
+// runLocked is the run of a task, read from the journal when the task is older than this engine.
+func (e *Engine) runLocked(id tasktree.TaskID, a tasktree.Agent) (*run, error) {
+	t := &e.tasks
+	if r := t.runs[id]; r != nil {
+		return r, nil
+	}
+	r := newRun(id, a)
+	im, err := e.readImages(id)
+	if err != nil {
+		return nil, err
+	}
+	for s := range im.entries {
+		r.markEntry(s.dir, s.name)
+	}
+	for o := range im.metas {
+		r.markMeta(o)
+	}
+	for o, c := range im.contents {
+		cov := &covered{size: c.size}
+		for _, p := range c.pieces {
+			cov.add(p.off, p.off+p.size)
+		}
+		r.setCoverage(o, cov)
+	}
+	t.runs[id] = r
+	return r, nil
+}
+
+// BeginTask begins a task of an agent: a child of its active task, which is sealed. Errors: what the journal says;
+// nothing has changed then. Durability: that of the journal's records.
+func (e *Engine) BeginTask(a tasktree.Agent, title string) (tasktree.TaskID, error) {
+	// The gate is held as for a move: what passthrough writers of the agent do must fall into one task or the other.
+	e.gate.Lock()
+	defer e.gate.Unlock()
+	if e.closed {
+		return 0, fail("task", "", Closed, nil)
+	}
+	if e.opt.ReadOnly {
+		return 0, fail("task", "", ReadOnly, nil)
+	}
+	e.tasks.mu.Lock()
+	id, err := e.beginLocked(a, title, false)
+	e.tasks.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	if err := e.captureWriters(a); err != nil {
+		e.log.Warn("files open for writing across the beginning of a task", "agent", a, "task", id, "err", err)
+	}
+	e.event("task agent=%s task=%d title=%q", a, id, title)
+	return id, nil
+}
+
+func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktree.TaskID, error) {
+	t := &e.tasks
+	parent := t.tree.Active(a)
+	now := e.clock()
+	k := tasktree.Task{ID: t.tree.Next(), Parent: parent, Agent: a, Title: title, Auto: auto, Started: now}
+	if p := t.parents[a]; p != "" {
+		k.Under = t.tree.Active(p)
+	}
+	var b journal.Batch
+	old, had := t.tree.Get(parent)
+	if had && old.Ended.IsZero() {
+		old.Ended = now
+	}
+	old.Sealed = true
+	if had {
+		b.Put(key(kTask, uint64(parent)), encodeTask(&old))
+	}
+	b.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
+	var v, c enc
+	v.u(uint64(k.ID))
+	b.Put(append([]byte{kActive}, a...), v.b)
+	c.u(uint64(k.ID))
+	b.Put(append(key(kLast, uint64(parent)), a...), c.b)
+	if err := e.j.Commit(&b); err != nil {
+		return 0, storeError("begin a task", err)
+	}
+	if had {
+		if _, err := t.tree.Update(parent, func(p *tasktree.Task) { p.Sealed, p.Ended = true, old.Ended }); err != nil {
+			return 0, treeError("task", err)
+		}
+	}
+	if err := t.tree.Add(k); err != nil {
+		return 0, treeError("task", err)
+	}
+	if err := t.tree.SetActive(a, k.ID); err != nil {
+		return 0, treeError("task", err)
+	}
+	if !auto {
+		t.explicit[a] = true
+	}
+	t.runs[k.ID] = newRun(k.ID, a)
+	delete(t.runs, parent)
+	e.count.tasks.Add(1)
+	return k.ID, nil
+}
+
+// SetParent ties a sub-agent to its parent: its tasks hang under the parent's active one.
+func (e *Engine) SetParent(a, parent tasktree.Agent) {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	e.tasks.parents[a] = parent
+}
+
+// ParentOf is the agent that a sub-agent was tied to; "" for none.
+func (e *Engine) ParentOf(a tasktree.Agent) tasktree.Agent {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.parents[a]
+}
+
+// Active is the agent's active task; 0 before its first.
+func (e *Engine) Active(a tasktree.Agent) tasktree.TaskID {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.Active(a)
+}
+
+// Tasks is every task, ascending by id.
+func (e *Engine) Tasks() []tasktree.Task {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.All()
+}
+
+// Task is one task; false when there is none of that id.
+func (e *Engine) Task(id tasktree.TaskID) (tasktree.Task, bool) {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.Get(id)
+}
+
+// StatusOf says where a task stands relative to its agent's active chain.
+func (e *Engine) StatusOf(id tasktree.TaskID) tasktree.Status {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.StatusOf(id)
+}
+
+// Children are the tasks that began when id was active.
+func (e *Engine) Children(id tasktree.TaskID) []tasktree.TaskID {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.Children("", id)
+}
+
+// HasBranches says whether more than one task began at id.
+func (e *Engine) HasBranches(id tasktree.TaskID) bool {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.HasBranches(id)
+}
+
+// Agents is every agent that has a task, sorted.
+func (e *Engine) Agents() []tasktree.Agent {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.Agents()
+}
+
+// markIncomplete writes into the task that a before-image of it was not kept.
+func (e *Engine) markIncomplete(id tasktree.TaskID) {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	k, err := e.tasks.tree.Update(id, func(k *tasktree.Task) { k.Incomplete = true })
+	if err != nil {
+		return
+	}
+	var b journal.Batch
+	b.Put(key(kTask, uint64(id)), encodeTask(&k))
+	if err := e.j.Commit(&b); err != nil {
+		e.log.Warn("the mark of an incomplete task could not be kept; it is in memory only", "task", id, "err", err)
+	}
+}
