@@ -19,8 +19,9 @@
 //     they are damaged the Put mends them.
 //   - Memory is bounded whatever the size of a blob: a few chunks of 1 MiB, and
 //     some 200 bytes per MiB of the blob at hand. Collect adds 16 bytes per live chunk.
-//   - Once pebble has failed fatally, every call fails with [ErrIO]: pebble
-//     itself would go on and report success (see pebblelog.go).
+//   - Once pebble has failed fatally, every call fails with [ErrIO] and nothing
+//     reaches the disk any more: pebble itself would go on, report success, and
+//     could spoil what is there (see pebbleLog and freezer).
 //
 // Lock order. No lock is held while another is taken, and none while waiting
 // for the disk or calling out, collectMu excepted: it is held for the whole

@@ -85,6 +85,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if s.codec, err = newCodec(); err != nil {
 		return nil, wrapOpen(s.dir, err)
 	}
+	undo = func() { _ = s.db.Close(); s.codec.close(); _ = s.lock.Close() }
 	s.log.opened.Store(true)
 	// Last: a failure before that was pebble's to report.
 	if err = s.committed(op, Ref{}, nil); err != nil {
