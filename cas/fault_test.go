@@ -68,14 +68,17 @@ func faultRun(t *testing.T, disk *vfs.MemFS, nth int64, fails func(left int64) b
 // Whichever change of the disk fails, nothing that was promised is lost and
 // nothing is ever wrong.
 func TestEveryFault(t *testing.T) {
-	for name, fails := range map[string]func(left int64) bool{
-		"once":         func(left int64) bool { return left == -1 },
-		"from then on": func(left int64) bool { return left < 0 },
+	for name, tc := range map[string]struct {
+		step  int64
+		fails func(left int64) bool
+	}{
+		"once":         {1, func(left int64) bool { return left == -1 }},
+		"from then on": {4, func(left int64) bool { return left < 0 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nth := int64(0)
-			for faultAt(t, nth, fails) {
-				nth++
+			for faultAt(t, nth, tc.fails) {
+				nth += tc.step
 			}
 			if nth < 20 {
 				t.Errorf("only %d changes", nth)

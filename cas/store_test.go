@@ -27,10 +27,10 @@ func contents() map[string][]byte {
 		"chunk":             random(3, ChunkBytes),
 		"chunk and one":     random(4, ChunkBytes+1),
 		"chunk of zeros":    hole,
-		"zeros":             make([]byte, 3*ChunkBytes+7),
+		"zeros":             make([]byte, 2*ChunkBytes+7),
 		"two chunks":        text(2 * ChunkBytes),
 		"sparse":            join(text(ChunkBytes), hole, hole, random(5, 10)),
-		"the same chunk":    join(random(6, ChunkBytes), random(6, ChunkBytes), random(6, ChunkBytes)),
+		"the same chunk":    join(random(6, ChunkBytes), random(6, ChunkBytes)),
 		"hole in the front": join(hole, random(7, 4096)),
 	}
 }
