@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -76,9 +75,7 @@ func killUnderWriter(t *testing.T, w *rig.Workspace, random *rand.Rand, from int
 	moment := time.Duration(random.IntN(4000)) * time.Microsecond
 	rig.Eventually(t, "the writer's first changes", func() bool { return lines(log) > goal })
 	spin(moment)
-	if err := syscall.Kill(w.Daemon(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	w.Kill()
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -88,7 +85,6 @@ func killUnderWriter(t *testing.T, w *rig.Workspace, random *rand.Rand, from int
 		_ = cmd.Cancel()
 		t.Fatalf("the writer hangs on a mount whose daemon was killed")
 	}
-	w.Bury()
 	return from + lines(log)
 }
 
@@ -141,16 +137,13 @@ func TestKillDuringMove(t *testing.T) {
 			t.Fatal(err)
 		}
 		spin(time.Duration(random.Int64N(int64(limit))))
-		if err := syscall.Kill(w.Daemon(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		w.Kill()
 		err := cmd.Wait()
 		if took := time.Since(began); err == nil && took > limit {
 			limit = took // it got through: a longer range of instants
 		} else if err != nil {
 			limit += limit / 2
 		}
-		w.Bury()
 		w.Mount()
 		now := w.Active()
 		if now != from && now != to {

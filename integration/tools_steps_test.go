@@ -29,6 +29,7 @@ var toolSteps = []toolStep{
 	{name: "python in place", python: pythonInPlace},
 	{name: "python again in place", python: pythonAgain},
 	{name: "python system calls", python: pythonCalls},
+	{name: "python O_TMPFILE", python: pythonNameless},
 	{name: "rm -rf", script: `rm -rf repo/sstable`},
 	{name: "mv directories", script: `mv repo/internal repo/moved; mv repo/record repo/vfs/record; mv repo/vfs/record/log_writer.go .`},
 	{name: "cp -a", script: `cp -a repo/vfs copied`},
@@ -95,16 +96,23 @@ check(libc.renameat2(AT_FDCWD, b"py/log", AT_FDCWD, b"repo/vfs", EXCHANGE))
 check(libc.renameat2(AT_FDCWD, b"repo/db.go", AT_FDCWD, b"repo/open.go", EXCHANGE))
 check(libc.renameat2(AT_FDCWD, b"repo/batch.go", AT_FDCWD, b"py/moved.go", NOREPLACE))
 os.rename("py/moved.go", "repo/batch.go")
-fd = os.open("py", os.O_TMPFILE | os.O_RDWR, 0o640)
-os.write(fd, b"was nameless\n")
-check(libc.linkat(AT_FDCWD, b"/proc/self/fd/%d" % fd, AT_FDCWD, b"py/named", 0x400))
-os.close(fd)
 a, b = os.open("py/big", os.O_RDONLY), os.open("py/log", os.O_RDWR)
 os.copy_file_range(a, b, 4096, 0, 10)
 os.posix_fallocate(b, 0, 9000)
 os.close(a); os.close(b)
-os.replace("py/named", "repo/LICENSE")
 os.mkdir("py/name\nwith newline")
 open(b"py/raw\xff\xfe", "w").close()
 open("py/" + "n" * 255, "w").close()
+`
+
+const pythonNameless = `
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open("py", os.O_TMPFILE | os.O_RDWR, 0o640)
+os.write(fd, b"was nameless\n")
+AT_FDCWD, FOLLOW = -100, 0x400
+if libc.linkat(AT_FDCWD, b"/proc/self/fd/%d" % fd, AT_FDCWD, b"py/named", FOLLOW) != 0:
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+os.close(fd)
+os.replace("py/named", "repo/LICENSE")
 `

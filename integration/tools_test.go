@@ -117,7 +117,9 @@ func walkTools(t *testing.T, w *rig.Workspace) *timeline {
 		if step.python != "" {
 			script = `echo "task $1" > .tt/ctl; exec "$2" -c "$3"`
 		}
-		w.Sh(script, step.name, os.Getenv(rig.EnvPython), step.python).OK()
+		if result := w.Sh(script, step.name, os.Getenv(rig.EnvPython), step.python); result.Code != 0 {
+			t.Errorf("%s: %s", step.name, result) // and on: what it did change must come back all the same
+		}
 		id := w.Active()
 		if last := line.ids[len(line.ids)-1]; id <= last {
 			t.Fatalf("%s: the active task is %d, after %d", step.name, id, last)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -104,6 +106,12 @@ func supervise(env []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	go func() {
+		<-stop
+		_ = child.Kill()
+	}()
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
@@ -160,13 +168,27 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// abortConnection needs the fusectl filesystem, which it mounts in this
-// namespace when it is not there.
 func abortConnection(minor string) {
+	_ = os.WriteFile(connection(minor, "abort"), []byte("1"), 0)
+}
+
+// waiting is how many requests of a connection have no answer yet.
+func waiting(minor string) int {
+	content, err := os.ReadFile(connection(minor, "waiting"))
+	if err != nil {
+		return 0 // the connection is gone
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(content)))
+	return n
+}
+
+// connection is a file of the fusectl filesystem, which is mounted in this
+// namespace when it is not there.
+func connection(minor, name string) string {
 	const dir = "/sys/fs/fuse/connections"
-	path := filepath.Join(dir, minor, "abort")
+	path := filepath.Join(dir, minor, name)
 	if _, err := os.Stat(path); err != nil {
 		_ = unix.Mount("fusectl", dir, "fusectl", 0, "")
 	}
-	_ = os.WriteFile(path, []byte("1"), 0)
+	return path
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What one stage tells the next.
@@ -25,6 +26,9 @@ const (
 	EnvGoModCache = "TTFS_RIG_GOMODCACHE"
 	EnvPython     = "TTFS_RIG_PYTHON" // the interpreter itself, not a shim that needs HOME
 )
+
+// stopLimit is how long an interrupted run may take to end by itself.
+const stopLimit = 20 * time.Second
 
 // Main is the body of a TestMain: it runs m in a world of its own (see the
 // package comment) and never returns.
@@ -97,6 +101,8 @@ func isolated(env []string) (int, error) {
 	}
 	go func() {
 		<-stop
+		_ = cmd.Process.Signal(syscall.SIGTERM) // the init stage ends its connections first
+		time.Sleep(stopLimit)
 		_ = cmd.Process.Kill()
 	}()
 	err = cmd.Wait()

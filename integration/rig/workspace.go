@@ -111,15 +111,21 @@ func (w *Workspace) Kill() {
 	if err := syscall.Kill(w.daemon, syscall.SIGKILL); err != nil {
 		w.t.Fatalf("kill the daemon: %v", err)
 	}
-	w.Bury()
+	w.bury()
 }
 
-// Bury waits until the killed daemon is gone and detaches its dead mount.
-func (w *Workspace) Bury() {
+// bury waits until the killed daemon is gone and detaches its dead mount. Whoever
+// waits for an answer must have got an error by then: if not, some other process
+// still holds the daemon's /dev/fuse (a child that inherited it).
+func (w *Workspace) bury() {
 	w.t.Helper()
 	pid := w.daemon
 	w.daemon = 0
 	Eventually(w.t, fmt.Sprintf("the killed daemon %d to end", pid), func() bool { return !Alive(pid) })
+	if m, found := w.mount(); found && !poll(10*time.Second, func() bool { return waiting(m.minor) == 0 }) {
+		w.t.Errorf("the connection outlives its daemon: %d requests still wait", waiting(m.minor))
+		abortConnection(m.minor)
+	}
 	for w.Mounted() {
 		if err := unix.Unmount(w.Dir, unix.MNT_DETACH); err != nil {
 			w.t.Fatalf("detach the dead mount: %v", err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,6 +48,9 @@ func Take(dir string) (Tree, error) {
 	if err := walk(dir, ".", tree, groups); err != nil {
 		return nil, err
 	}
+	if err := readAll(dir, tree); err != nil {
+		return nil, err
+	}
 	for _, paths := range groups {
 		if len(paths) < 2 {
 			continue
@@ -59,6 +63,49 @@ func Take(dir string) (Tree, error) {
 		}
 	}
 	return tree, nil
+}
+
+// readAll fills in what must be read, a few files at a time: on a mount most of
+// it is waiting for the other side.
+func readAll(dir string, tree Tree) error {
+	const readers = 4
+	type answer struct {
+		path  string
+		entry Entry
+		err   error
+	}
+	questions, answers := make(chan answer), make(chan answer)
+	var group sync.WaitGroup
+	for range readers {
+		group.Go(func() {
+			for q := range questions {
+				q.entry.Sum, q.entry.Extents, q.err = content(filepath.Join(dir, q.path), q.entry.SizeBytes)
+				answers <- q
+			}
+		})
+	}
+	var asked []answer
+	for path, entry := range tree {
+		if entry.Type == "file" {
+			asked = append(asked, answer{path: path, entry: entry})
+		}
+	}
+	go func() {
+		for _, q := range asked {
+			questions <- q
+		}
+		close(questions)
+		group.Wait()
+		close(answers)
+	}()
+	var failed error
+	for a := range answers {
+		if a.err != nil {
+			failed = a.err
+		}
+		tree[a.path] = a.entry
+	}
+	return failed
 }
 
 func walk(top, rel string, tree Tree, groups map[inode][]string) error {
@@ -136,8 +183,7 @@ func look(full string, st *unix.Stat_t) (Entry, error) {
 		entry.SizeBytes = st.Size
 		entry.Target, err = os.Readlink(full)
 	case "file":
-		entry.SizeBytes = st.Size
-		entry.Sum, entry.Extents, err = content(full, st.Size)
+		entry.SizeBytes = st.Size // readAll adds the rest
 	}
 	return entry, err
 }
