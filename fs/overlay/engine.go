@@ -97,7 +97,6 @@ type Engine struct {
 	archMu      sync.Mutex
 	// archDone is when, in moves, a task was last archived.
 	archDone map[tasktree.TaskID]uint64 // +checklocks:archMu
-	why      whyTable
 	views    viewCache
 	count    counters
 	small    sync.Pool // *[]byte of smallBytes+1

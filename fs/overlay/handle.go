@@ -82,8 +82,8 @@ func (e *Engine) opened(h *Handle) {
 // SetPassthrough says whether the mount can pass files through. It is asked at every open.
 func (e *Engine) SetPassthrough(can bool) { e.passthrough.Store(can) }
 
-// Refused says that the kernel would not pass the handle's file through: it is served in direct mode.
-func (e *Engine) Refused(h *Handle) {
+// NotPassed says that the kernel would not pass the handle's file through: it is served in direct mode.
+func (e *Engine) NotPassed(h *Handle) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	e.closedLocked(h)

@@ -19,37 +19,12 @@ type counters struct {
 	records, refused, moves, tasks, archived atomic.Uint64
 }
 
-// whyTable keeps the last refusal of each agent, and the view used last.
-type whyTable struct {
-	mu   sync.Mutex
-	last map[tasktree.Agent]string // +checklocks:mu
-}
-
+// viewCache is the view used last.
 type viewCache struct {
 	mu   sync.Mutex
 	view *view // +checklocks:mu
 	plan tasktree.Plan
 	at   uint64
-}
-
-// maxWhy bounds the agents whose last refusal is kept.
-const maxWhy = 4096
-
-// SetWhy keeps an agent's last refusal, a sentence.
-func (e *Engine) SetWhy(a tasktree.Agent, sentence string) {
-	e.why.mu.Lock()
-	defer e.why.mu.Unlock()
-	if e.why.last == nil || len(e.why.last) >= maxWhy {
-		e.why.last = map[tasktree.Agent]string{}
-	}
-	e.why.last[a] = sentence
-}
-
-// Why is the agent's last refusal, "" for none.
-func (e *Engine) Why(a tasktree.Agent) string {
-	e.why.mu.Lock()
-	defer e.why.mu.Unlock()
-	return e.why.last[a]
 }
 
 // Stats is the size of what is kept.

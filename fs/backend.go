@@ -1,0 +1,213 @@
+package fs
+
+import (
+	"io"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/ttfs/ttfs/fs/control"
+	"github.com/ttfs/ttfs/fs/identity"
+	"github.com/ttfs/ttfs/fs/overlay"
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// backend is the engine as the files below `.tt` see it.
+type backend struct {
+	*overlay.Engine
+	control.Refusals
+	ids   *identity.Resolver
+	info  control.Info
+	log   *eventLog
+	guard string
+}
+
+var _ control.Backend = (*backend)(nil)
+
+// BeginTask begins a task.
+func (b *backend) BeginTask(a tasktree.Agent, title string) (tasktree.TaskID, error) {
+	id, err := b.Engine.BeginTask(a, title)
+	if err == nil {
+		b.ids.Activated(a, id)
+	}
+	return id, controlError("task", err)
+}
+
+func (b *backend) moved(op string, a tasktree.Agent, r overlay.MoveResult, err error) (control.Moved, error) {
+	if err != nil {
+		return control.Moved{}, controlError(op, err)
+	}
+	b.ids.Activated(a, r.To)
+	return control.Moved{From: r.From, To: r.To, Paths: changes(r.Paths)}, nil
+}
+
+func changes(all []overlay.Change) []control.Change {
+	out := make([]control.Change, len(all))
+	for i, c := range all {
+		out[i] = control.Change{Op: c.Op, Path: c.Path}
+	}
+	return out
+}
+
+// mayMove says whether one agent may move another: itself, its descendants, and the user everybody.
+func (b *backend) mayMove(op string, by, a tasktree.Agent) error {
+	if by == a || by == tasktree.User || b.ids.Descends(a, by) {
+		return nil
+	}
+	return &control.Error{Op: op, What: string(a), Kind: control.NotYours, Detail: "an agent may move itself and its sub-agents"}
+}
+
+// Undo goes to the parent of the agent's active task.
+func (b *backend) Undo(a tasktree.Agent, m control.Move) (control.Moved, error) {
+	if err := b.mayMove("undo", m.By, a); err != nil {
+		return control.Moved{}, err
+	}
+	r, err := b.Engine.Undo(a, overlay.MoveOptions{})
+	return b.moved("undo", a, r, err)
+}
+
+// Redo goes to the child that was left last.
+func (b *backend) Redo(a tasktree.Agent, m control.Move) (control.Moved, error) {
+	if err := b.mayMove("redo", m.By, a); err != nil {
+		return control.Moved{}, err
+	}
+	r, err := b.Engine.Redo(a, overlay.MoveOptions{})
+	return b.moved("redo", a, r, err)
+}
+
+// Switch goes to a task.
+func (b *backend) Switch(a tasktree.Agent, id tasktree.TaskID, m control.Move) (control.Moved, error) {
+	if err := b.mayMove("switch", m.By, a); err != nil {
+		return control.Moved{}, err
+	}
+	r, err := b.Engine.Switch(a, id, overlay.MoveOptions{})
+	return b.moved("switch", a, r, err)
+}
+
+// Files are what a task changed.
+func (b *backend) Files(id tasktree.TaskID) ([]control.Change, error) {
+	all, err := b.Engine.Files(id)
+	out := make([]control.Change, len(all))
+	for i, c := range all {
+		out[i] = control.Change{Op: c.Op, Path: c.Path}
+	}
+	return out, controlError("files", err)
+}
+
+// Preview is what a switch would change. A task of another agent is previewed for its own.
+func (b *backend) Preview(a tasktree.Agent, id tasktree.TaskID) ([]control.Change, error) {
+	if k, has := b.Engine.Task(id); has {
+		a = k.Agent
+	}
+	all, err := b.Engine.Preview(a, id)
+	return changes(all), controlError("preview", err)
+}
+
+// DiffTask writes what a task changed.
+func (b *backend) DiffTask(w io.Writer, id tasktree.TaskID) error {
+	return controlError("diff", b.Engine.DiffTask(w, id, nil))
+}
+
+// Before is an *overlay.Tree.
+func (b *backend) Before(id tasktree.TaskID) (any, error) {
+	t, err := b.Engine.Before(id)
+	return t, controlError("before", err)
+}
+
+// At is an *overlay.Tree.
+func (b *backend) At(a tasktree.Agent, id tasktree.TaskID) (any, error) {
+	t, err := b.Engine.At(a, id)
+	return t, controlError("at", err)
+}
+
+// Log is an *eventLog.
+func (b *backend) Log() (any, error) { return b.log, nil }
+
+// Info describes the mount.
+func (b *backend) Info() control.Info { return b.info }
+
+// Agents are those with tasks or processes; the user is always one.
+func (b *backend) Agents() []control.AgentInfo {
+	names := append(b.Engine.Agents(), b.ids.Agents()...)
+	names = append(names, tasktree.User)
+	slices.Sort(names)
+	var out []control.AgentInfo
+	for _, a := range slices.Compact(names) {
+		out = append(out, control.AgentInfo{Name: a, Parent: b.ids.Parent(a)})
+	}
+	return out
+}
+
+// PIDs are an agent's processes.
+func (b *backend) PIDs(a tasktree.Agent) []int { return b.ids.PIDs(a) }
+
+// Register ties a process to an agent.
+func (b *backend) Register(by control.Caller, r control.Registration) error {
+	if r.Parent != "" && r.Parent != tasktree.User && !slices.Contains(b.ids.Agents(), r.Parent) && len(b.firstTasks(r.Parent)) == 0 {
+		return &control.Error{Op: "agent", What: string(r.Parent), Kind: control.NoAgent, Detail: "register the parent first"}
+	}
+	pid := r.PID
+	if pid == 0 {
+		pid = by.PID
+	}
+	if err := b.ids.RegisterFor(uint32(by.PID), pid, r.Name, r.Parent); err != nil {
+		return controlError("agent", err)
+	}
+	if p := b.ids.Parent(r.Name); p != "" {
+		b.Engine.SetParent(r.Name, p)
+	}
+	b.ids.Activated(r.Name, b.Engine.Active(r.Name))
+	return nil
+}
+
+// firstTasks are the first tasks of an agent.
+func (b *backend) firstTasks(a tasktree.Agent) []tasktree.TaskID {
+	var out []tasktree.TaskID
+	for _, k := range b.Engine.Tasks() {
+		if k.Agent == a && k.Parent == 0 {
+			out = append(out, k.ID)
+		}
+	}
+	return out
+}
+
+// End lets an agent's registrations go.
+func (b *backend) End(_ control.Caller, a tasktree.Agent) error {
+	b.ids.End(a)
+	return nil
+}
+
+// eventLog is `.tt/log`: a file in the store to which lines are appended.
+type eventLog struct {
+	file *os.File
+}
+
+func (l *eventLog) line(s string) error {
+	_, err := l.file.WriteString(s + "\n")
+	return err
+}
+
+func (l *eventLog) size() int64 {
+	fi, err := l.file.Stat()
+	if err != nil {
+		return 0
+	}
+	return fi.Size()
+}
+
+func (l *eventLog) readAt(b []byte, off int64) (int, error) {
+	n, err := l.file.ReadAt(b, off)
+	if err == io.EOF {
+		err = nil
+	}
+	return n, err
+}
+
+// owner of the workspace.
+func ownerOf(fd int) (uid, gid uint32, err error) {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return 0, 0, err
+	}
+	return st.Uid, st.Gid, nil
+}

@@ -1,0 +1,77 @@
+package fs
+
+import (
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/overlay"
+)
+
+// OpenDir opens a directory.
+func (f *face) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if isVirtual(in.NodeId) {
+		return f.openDirVirtual(in, out)
+	}
+	d, err := f.e.OpenDir(node(in.NodeId))
+	if err != nil {
+		return f.status("opendir", err)
+	}
+	out.Fh = f.handles.add(d)
+	return fuse.OK
+}
+
+// ReadDir lists names.
+func (f *face) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	switch d := f.handles.get(in.Fh).(type) {
+	case *overlay.Dir:
+		return f.status("readdir", f.e.Next(d, in.Offset, func(ent overlay.Dirent) bool {
+			return out.AddDirEntry(fuse.DirEntry{Name: ent.Name, Ino: ent.Ino, Mode: ent.Type, Off: ent.Next})
+		}))
+	case *virtualDir:
+		d.read(in.Offset, out)
+		return fuse.OK
+	}
+	return fuse.EBADF
+}
+
+// ReadDirPlus lists names and looks each up. An entry that cannot be looked up is listed all the same.
+func (f *face) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	d, ok := f.handles.get(in.Fh).(*overlay.Dir)
+	if !ok {
+		return f.readDirPlusVirtual(in, out)
+	}
+	var found []string
+	var slots []*fuse.EntryOut
+	err := f.e.Next(d, in.Offset, func(ent overlay.Dirent) bool {
+		slot := out.AddDirLookupEntry(fuse.DirEntry{Name: ent.Name, Ino: ent.Ino, Mode: ent.Type, Off: ent.Next})
+		if slot == nil {
+			return false
+		}
+		if ent.Name != "." && ent.Name != ".." {
+			found, slots = append(found, ent.Name), append(slots, slot)
+		}
+		return true
+	})
+	if err != nil {
+		return f.status("readdirplus", err)
+	}
+	for i, name := range found {
+		if ent, err := f.e.LookupIn(d, name); err == nil {
+			entryOut(&ent, slots[i])
+		}
+	}
+	return fuse.OK
+}
+
+// ReleaseDir ends a listing.
+func (f *face) ReleaseDir(in *fuse.ReleaseIn) {
+	if d, ok := f.handles.drop(in.Fh).(*overlay.Dir); ok {
+		f.e.CloseDir(d)
+	}
+}
+
+// FsyncDir is fsync(2) of a directory.
+func (f *face) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	if d, ok := f.handles.get(in.Fh).(*overlay.Dir); ok {
+		return f.status("fsyncdir", f.e.SyncDir(d))
+	}
+	return fuse.OK
+}

@@ -1,0 +1,24 @@
+// Package fs is the FUSE face of the engine: it decodes the kernel's requests once, finds out on whose behalf they come,
+// asks fs/overlay, and encodes the answer. Below `.tt` it serves fs/control's tree.
+//
+// # Nodes
+//
+// A node id is the engine's own, or, from virtualBase on, that of a name below `.tt`. The engine's ids are never used
+// twice, so every generation is 1.
+//
+// # What the kernel caches
+//
+// Entries and attributes for a second: everything that the mount itself changes is told to the kernel at once (moves,
+// by notifications), what is changed around the mount shows after that. Data is not cached: files are passed through to
+// the page cache of the backing file, or read and written directly; without passthrough the kernel caches what was read
+// until the next open.
+//
+// # Locks
+//
+//	backings.mu    ids under which the kernel knows backing files
+//	virtuals.mu    nodes below .tt
+//	handles.mu     open files
+//
+// None is held while the engine is called. Notifications leave from one goroutine, which holds no lock; a handler may
+// wait for it, since it never waits for a handler.
+package fs

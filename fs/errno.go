@@ -1,0 +1,108 @@
+package fs
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/control"
+	"github.com/ttfs/ttfs/fs/identity"
+	"github.com/ttfs/ttfs/fs/overlay"
+)
+
+// errnos is what programs see of the engine's refusals. A test walks every kind.
+var errnos = map[overlay.Kind]syscall.Errno{
+	overlay.Invalid:     syscall.EINVAL,
+	overlay.NoTask:      syscall.ENOENT,
+	overlay.NoAgent:     syscall.ENOENT,
+	overlay.AtRoot:      syscall.ENOENT,
+	overlay.NothingToDo: syscall.ENOENT,
+	overlay.Conflict:    syscall.EBUSY,
+	overlay.NotYours:    syscall.EPERM,
+	overlay.ReadOnly:    syscall.EROFS,
+	overlay.NoSpace:     syscall.ENOSPC,
+	overlay.IO:          syscall.EIO,
+	overlay.Exists:      syscall.EEXIST,
+	overlay.Fenced:      syscall.ESTALE,
+	overlay.Gone:        syscall.ESTALE,
+	overlay.Damaged:     syscall.EIO,
+	overlay.Foreign:     syscall.EINVAL,
+	overlay.Locked:      syscall.EBUSY,
+	overlay.Closed:      syscall.ENOTCONN,
+}
+
+// errno is the only place where an error becomes an errno. known is false for one that nobody foresaw: it is EIO.
+func errno(err error) (code syscall.Errno, known bool) {
+	if err == nil {
+		return 0, true
+	}
+	var own *overlay.Error
+	if errors.As(err, &own) {
+		code, known = errnos[own.Kind]
+		if known {
+			return code, true
+		}
+	}
+	var ctl *control.Error
+	if errors.As(err, &ctl) {
+		return control.Errno(err), true
+	}
+	var sys syscall.Errno
+	if errors.As(err, &sys) {
+		return sys, true
+	}
+	return syscall.EIO, false
+}
+
+// kinds is what `.tt/ctl` says of the engine's refusals.
+var kinds = map[overlay.Kind]control.Kind{
+	overlay.Invalid:     control.Invalid,
+	overlay.NoTask:      control.NoTask,
+	overlay.NoAgent:     control.NoAgent,
+	overlay.AtRoot:      control.AtRoot,
+	overlay.NothingToDo: control.NoTask,
+	overlay.Conflict:    control.Conflict,
+	overlay.NotYours:    control.NotYours,
+	overlay.ReadOnly:    control.ReadOnly,
+	overlay.NoSpace:     control.NoSpace,
+	overlay.Exists:      control.Exists,
+	overlay.Fenced:      control.Stale,
+}
+
+// controlError gives an error of the engine or of identity the kind under which ctl tells it.
+func controlError(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var ctl *control.Error
+	if errors.As(err, &ctl) {
+		return err
+	}
+	kind := control.Failed
+	var own *overlay.Error
+	switch {
+	case errors.As(err, &own):
+		if k, has := kinds[own.Kind]; has {
+			kind = k
+		}
+	case errors.Is(err, identity.Invalid):
+		kind = control.Invalid
+	case errors.Is(err, identity.NotYours):
+		kind = control.NotYours
+	case errors.Is(err, identity.NoProcess):
+		kind = control.NoAgent
+	}
+	return &control.Error{Op: op, Kind: kind, Detail: err.Error(), Err: err}
+}
+
+// status encodes an error for the kernel. What nobody foresaw is logged with its whole chain.
+func (f *face) status(op string, err error) fuse.Status {
+	if err == nil {
+		return fuse.OK
+	}
+	code, known := errno(err)
+	if !known {
+		f.log.Error("an unforeseen error is told as EIO", "op", op, "err", err)
+	}
+	return fuse.Status(code)
+}

@@ -1,0 +1,256 @@
+package fs
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/overlay"
+	"golang.org/x/sys/unix"
+)
+
+// handleTable is everything that is open, by the number that the kernel gives back.
+type handleTable struct {
+	mu   sync.RWMutex
+	next uint64
+	all  map[uint64]any // *overlay.Handle, *overlay.Dir, *virtualFile, *virtualDir
+}
+
+func (t *handleTable) add(h any) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[uint64]any{}
+	}
+	t.next++
+	t.all[t.next] = h
+	return t.next
+}
+
+func (t *handleTable) get(fh uint64) any {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.all[fh]
+}
+
+func (t *handleTable) drop(fh uint64) any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.all[fh]
+	delete(t.all, fh)
+	return h
+}
+
+// file is an open file of the engine, nil for anything else.
+func (t *handleTable) file(fh uint64) *overlay.Handle {
+	h, _ := t.get(fh).(*overlay.Handle)
+	return h
+}
+
+// backingTable is the ids under which the kernel knows the backing files of nodes that are open for passthrough: all
+// opens of an inode must use one.
+type backingTable struct {
+	mu  sync.Mutex
+	ids map[overlay.NodeID]*backing
+}
+
+type backing struct {
+	id    int32
+	opens int
+}
+
+// attach gives the kernel the backing file of an open, or its id if it has it. False: the kernel will not have it.
+func (f *face) attach(h *overlay.Handle) (int32, bool) {
+	t := &f.backings
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b := t.ids[h.Node()]; b != nil {
+		b.opens++
+		return b.id, true
+	}
+	id, code := f.server.RegisterBackingFd(&fuse.BackingMap{Fd: int32(h.FD())})
+	if code != 0 {
+		f.log.Debug("the kernel does not pass a file through", "err", code)
+		return 0, false
+	}
+	if t.ids == nil {
+		t.ids = map[overlay.NodeID]*backing{}
+	}
+	t.ids[h.Node()] = &backing{id: id, opens: 1}
+	return id, true
+}
+
+func (f *face) detach(h *overlay.Handle) {
+	t := &f.backings
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.ids[h.Node()]
+	if b == nil {
+		return
+	}
+	if b.opens--; b.opens == 0 {
+		delete(t.ids, h.Node())
+		if code := f.server.UnregisterBackingFd(b.id); code != 0 {
+			f.log.Warn("a backing file could not be taken back from the kernel", "err", code)
+		}
+	}
+}
+
+// opened tells the kernel how to serve an open file.
+func (f *face) opened(h *overlay.Handle, out *fuse.OpenOut) {
+	if h.Mode() == overlay.Passthrough {
+		if id, ok := f.attach(h); ok {
+			out.OpenFlags, out.BackingID = fuse.FOPEN_PASSTHROUGH|fuse.FOPEN_NOFLUSH, id
+		} else {
+			f.e.NotPassed(h)
+		}
+	}
+	if h.Mode() == overlay.Direct {
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+	}
+	out.Fh = f.handles.add(h)
+}
+
+// Open opens a file.
+func (f *face) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if isVirtual(in.NodeId) {
+		return f.openVirtual(in, out)
+	}
+	h, err := f.e.Open(f.caller(&in.InHeader), node(in.NodeId), in.Flags, in.Mode&fuse.OPEN_KILL_SUIDGID != 0)
+	if err != nil {
+		return f.status("open", err)
+	}
+	f.opened(h, out)
+	return fuse.OK
+}
+
+// Create makes a file and opens it. Where another was faster, and the caller did not insist, that one is opened.
+func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	if s := fixed(in.NodeId, name, true); !s.Ok() {
+		return s
+	}
+	c := f.caller(&in.InHeader)
+	c.Umask = in.Umask
+	ent, h, err := f.e.Create(c, node(in.NodeId), name, in.Flags, in.Mode)
+	if errors.Is(err, unix.EEXIST) && in.Flags&unix.O_EXCL == 0 {
+		if ent, err = f.e.Lookup(node(in.NodeId), name); err == nil {
+			if h, err = f.e.Open(c, ent.Node, in.Flags&^(unix.O_CREAT|unix.O_EXCL), in.OpenFlags&fuse.OPEN_KILL_SUIDGID != 0); err != nil {
+				f.e.Forget(ent.Node, 1)
+			}
+		}
+	}
+	if err != nil {
+		return f.status("create", err)
+	}
+	entryOut(&ent, &out.EntryOut)
+	f.opened(h, &out.OpenOut)
+	return fuse.OK
+}
+
+// Tmpfile is open(2) with O_TMPFILE.
+func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
+	if isVirtual(in.NodeId) {
+		return fuse.EROFS
+	}
+	c := f.caller(&in.InHeader)
+	c.Umask = in.Umask
+	ent, h, err := f.e.Tmpfile(c, node(in.NodeId), in.Flags, in.Mode)
+	if err != nil {
+		return f.status("tmpfile", err)
+	}
+	entryOut(&ent, &out.EntryOut)
+	f.opened(h, &out.OpenOut)
+	return fuse.OK
+}
+
+// Release ends an open file.
+func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
+	switch h := f.handles.drop(in.Fh).(type) {
+	case *overlay.Handle:
+		if h.Mode() == overlay.Passthrough {
+			f.detach(h)
+		}
+		f.e.Release(h)
+	case *virtualFile:
+		h.close()
+	}
+}
+
+// Read comes for files that are not passed through.
+func (f *face) Read(_ <-chan struct{}, in *fuse.ReadIn, b []byte) (fuse.ReadResult, fuse.Status) {
+	switch h := f.handles.get(in.Fh).(type) {
+	case *overlay.Handle:
+		n, err := f.e.Read(h, b[:min(len(b), int(in.Size))], int64(in.Offset))
+		return fuse.ReadResultData(b[:n]), f.status("read", err)
+	case *virtualFile:
+		n, err := h.read(b[:min(len(b), int(in.Size))], int64(in.Offset))
+		return fuse.ReadResultData(b[:n]), f.status("read", err)
+	}
+	return nil, fuse.EBADF
+}
+
+// Write comes for files that are not passed through. What the kernel writes back from its cache has its offset; what a
+// program appends goes to the file's end as it is by now.
+func (f *face) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	switch h := f.handles.get(in.Fh).(type) {
+	case *overlay.Handle:
+		atEnd := in.Flags&unix.O_APPEND != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0
+		n, err := f.e.Write(f.caller(&in.InHeader), h, data, int64(in.Offset), atEnd, in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0)
+		return uint32(n), f.status("write", err)
+	case *virtualFile:
+		n, err := h.write(data)
+		return uint32(n), f.status("write", err)
+	}
+	return 0, fuse.EBADF
+}
+
+// Writev is not used: Write is called.
+func (f *face) Writev(<-chan struct{}, *fuse.WriteIn, [][]byte) (uint32, fuse.Status) {
+	return 0, fuse.ENOSYS
+}
+
+// CopyFileRange is copy_file_range(2).
+func (f *face) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
+	from, to := f.handles.file(in.FhIn), f.handles.file(in.FhOut)
+	if from == nil || to == nil {
+		return 0, fuse.Status(unix.EXDEV) // the kernel then copies by reading and writing
+	}
+	n, err := f.e.CopyRange(f.caller(&in.InHeader), from, int64(in.OffIn), to, int64(in.OffOut), int(min(in.Len, 1<<30)))
+	return uint32(n), f.status("copy_file_range", err)
+}
+
+// Fallocate is fallocate(2).
+func (f *face) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
+	h := f.handles.file(in.Fh)
+	if h == nil {
+		return fuse.EBADF
+	}
+	return f.status("fallocate", f.e.Fallocate(f.caller(&in.InHeader), h, in.Mode, int64(in.Offset), int64(in.Length)))
+}
+
+// Lseek is lseek(2) for SEEK_DATA and SEEK_HOLE.
+func (f *face) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	h := f.handles.file(in.Fh)
+	if h == nil {
+		return fuse.Status(unix.ENOSYS)
+	}
+	off, err := f.e.Seek(h, int64(in.Offset), int(in.Whence))
+	out.Offset = uint64(off)
+	return f.status("lseek", err)
+}
+
+// Flush comes at every close of a descriptor.
+func (f *face) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	if h := f.handles.file(in.Fh); h != nil {
+		return f.status("flush", f.e.Flush(h))
+	}
+	return fuse.OK
+}
+
+// Fsync is fsync(2) and fdatasync(2).
+func (f *face) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	if h := f.handles.file(in.Fh); h != nil {
+		return f.status("fsync", f.e.Sync(h, in.FsyncFlags&1 != 0))
+	}
+	return fuse.OK
+}

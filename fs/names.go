@@ -1,0 +1,107 @@
+package fs
+
+import (
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/overlay"
+	"golang.org/x/sys/unix"
+)
+
+// made answers a request that makes a name.
+func (f *face) made(op string, ent overlay.Entry, err error, out *fuse.EntryOut) fuse.Status {
+	if err != nil {
+		return f.status(op, err)
+	}
+	entryOut(&ent, out)
+	return fuse.OK
+}
+
+// isStore says whether a name is the store's own, which nothing can make or remove.
+func isStore(dir uint64, name string) bool {
+	return dir == uint64(overlay.RootNode) && name == overlay.StoreName
+}
+
+// fixed refuses changes below `.tt`, and of `.tt` itself.
+func fixed(dir uint64, name string, making bool) fuse.Status {
+	switch {
+	case isVirtual(dir):
+		return fuse.EROFS
+	case isStore(dir, name) && making:
+		return fuse.Status(unix.EEXIST)
+	case isStore(dir, name):
+		return fuse.EPERM
+	}
+	return fuse.OK
+}
+
+// Mknod makes a file, fifo, socket or device.
+func (f *face) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	if s := fixed(in.NodeId, name, true); !s.Ok() {
+		return s
+	}
+	c := f.caller(&in.InHeader)
+	c.Umask = in.Umask
+	ent, err := f.e.Mknod(c, node(in.NodeId), name, in.Mode, in.Rdev)
+	return f.made("mknod", ent, err, out)
+}
+
+// Mkdir makes a directory.
+func (f *face) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	if s := fixed(in.NodeId, name, true); !s.Ok() {
+		return s
+	}
+	c := f.caller(&in.InHeader)
+	c.Umask = in.Umask
+	ent, err := f.e.Mkdir(c, node(in.NodeId), name, in.Mode)
+	return f.made("mkdir", ent, err, out)
+}
+
+// Symlink makes a symbolic link.
+func (f *face) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	if s := fixed(h.NodeId, name, true); !s.Ok() {
+		return s
+	}
+	ent, err := f.e.Symlink(f.caller(h), node(h.NodeId), name, target)
+	return f.made("symlink", ent, err, out)
+}
+
+// Link gives an inode one more name.
+func (f *face) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+	if s := fixed(in.NodeId, name, true); !s.Ok() {
+		return s
+	}
+	if isVirtual(in.Oldnodeid) {
+		return fuse.Status(unix.EXDEV)
+	}
+	ent, err := f.e.Link(f.caller(&in.InHeader), node(in.Oldnodeid), node(in.NodeId), name)
+	return f.made("link", ent, err, out)
+}
+
+// Unlink removes a name.
+func (f *face) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	if s := fixed(h.NodeId, name, false); !s.Ok() {
+		return s
+	}
+	return f.status("unlink", f.e.Unlink(f.caller(h), node(h.NodeId), name))
+}
+
+// Rmdir removes an empty directory.
+func (f *face) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	if s := fixed(h.NodeId, name, false); !s.Ok() {
+		return s
+	}
+	return f.status("rmdir", f.e.Rmdir(f.caller(h), node(h.NodeId), name))
+}
+
+// Rename is renameat2(2).
+func (f *face) Rename(_ <-chan struct{}, in *fuse.RenameIn, old, name string) fuse.Status {
+	if s := fixed(in.NodeId, old, false); !s.Ok() {
+		return s
+	}
+	if s := fixed(in.Newdir, name, false); !s.Ok() {
+		return s
+	}
+	return f.status("rename", f.e.Rename(f.caller(&in.InHeader), node(in.NodeId), old, node(in.Newdir), name, uint(in.Flags)))
+}
+
+// Access is asked only without default_permissions, which every mount has.
+func (f *face) Access(<-chan struct{}, *fuse.AccessIn) fuse.Status { return fuse.ENOSYS }

@@ -1,0 +1,36 @@
+package fs
+
+import (
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/overlay"
+)
+
+// notifier tells the kernel what a move has changed, so that nobody sees what was cached before it.
+type notifier struct{ f *face }
+
+// Changed tells the kernel, and returns when it knows. The telling is done by a goroutine of its own: a notification
+// waits for the directory's lock, which a request may hold that is being handled, but never one that waits for us.
+func (n *notifier) Changed(c overlay.Changes) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, ent := range c.Entries {
+			if ent.Dir != 0 {
+				n.said("entry", n.f.server.EntryNotify(uint64(ent.Dir), ent.Name))
+			}
+		}
+		for _, id := range c.Nodes {
+			n.said("inode", n.f.server.InodeNotify(uint64(id), 0, 0))
+		}
+	}()
+	<-done
+}
+
+// said logs what the kernel says to a notification. That it does not know the name or the inode is well.
+func (n *notifier) said(what string, s fuse.Status) {
+	if !s.Ok() && s != fuse.ENOENT && s != fuse.Status(syscall.ENOTDIR) {
+		n.f.log.Warn("the kernel could not be told of a change", "what", what, "status", s)
+	}
+}

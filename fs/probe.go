@@ -1,0 +1,80 @@
+package fs
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Abilities are what a machine allows. Why has, for each that is missing, how to get it; its keys are the names of the
+// fields in lower case.
+type Abilities struct {
+	FUSE, Fusermount, Root, Passthrough bool
+	// Uring is the state of the module parameter enable_uring: on, off or absent.
+	Uring  string
+	Kernel string
+	Why    map[string]string
+}
+
+// Probe looks at the machine; nothing is changed.
+func Probe() Abilities {
+	a := Abilities{Root: os.Geteuid() == 0, Uring: "absent", Why: map[string]string{}}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		a.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if a.FUSE = err == nil; a.FUSE {
+		unix.Close(fd)
+	}
+	if _, err := exec.LookPath("fusermount3"); err == nil {
+		a.Fusermount = true
+	} else {
+		a.Why["fusermount"] = "install the package fuse3; only root mounts without it"
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		a.Why["fuse"] = "there is no /dev/fuse: load the module (modprobe fuse), or give it to the container (--device /dev/fuse --cap-add SYS_ADMIN)"
+	case errors.Is(err, unix.EACCES) && a.Fusermount:
+		a.FUSE = true // fusermount3 opens it
+	case err != nil:
+		a.Why["fuse"] = "/dev/fuse cannot be opened: " + err.Error()
+	}
+	a.Passthrough = a.Root && a.FUSE && atLeast(a.Kernel, 6, 9)
+	if !a.Passthrough {
+		a.Why["passthrough"] = "it needs Linux 6.9 and root (CAP_SYS_ADMIN); without it reads and writes take the long way through the daemon"
+	}
+	if b, err := os.ReadFile("/sys/module/fuse/parameters/enable_uring"); err == nil {
+		a.Uring = "off"
+		if strings.HasPrefix(string(b), "Y") || strings.HasPrefix(string(b), "1") {
+			a.Uring = "on"
+		}
+	}
+	if a.Uring != "on" {
+		a.Why["uring"] = "this ttfs speaks the classic transport; later ones will use io_uring with Linux 6.14 and: echo 1 > /sys/module/fuse/parameters/enable_uring"
+	}
+	if !a.Root {
+		a.Why["root"] = "an unprivileged mount serves its own user only, without passthrough"
+	}
+	return a
+}
+
+// atLeast compares the first two numbers of a kernel's release.
+func atLeast(release string, major, minor int) bool {
+	var n [2]int
+	at := 0
+	for _, c := range release {
+		switch {
+		case c >= '0' && c <= '9':
+			n[at] = n[at]*10 + int(c-'0')
+		case c == '.' && at == 0:
+			at++
+		default:
+			return n[0] > major || n[0] == major && n[1] >= minor
+		}
+	}
+	return n[0] > major || n[0] == major && n[1] >= minor
+}

@@ -1,0 +1,260 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/control"
+	"github.com/ttfs/ttfs/fs/identity"
+	"github.com/ttfs/ttfs/fs/overlay"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// Options are those of a mount; the strings are as DESIGN section 2 spells them, "" for the default.
+type Options struct {
+	// Dir is the workspace, absolute. It is mounted over itself.
+	Dir string
+	// StoreDir is where the journal and the blobs are, absolute; "": in Dir/.tt.
+	StoreDir string
+	// Guard is on or off. Nothing is guarded yet: it is off.
+	Guard string
+	// Durability is process (default) or power.
+	Durability string
+	// OnStoreError is refuse (default) or pass.
+	OnStoreError string
+	// Passthrough is auto (default) or off.
+	Passthrough string
+	// AllowOther lets other users in; a mount by root always does.
+	AllowOther bool
+	// Transport is auto (default) or classic.
+	Transport string
+	// Logger is the daemon's log.
+	Logger *slog.Logger
+	// Known are more names of agent programs.
+	Known []string
+}
+
+// Server is a mounted workspace.
+type Server struct {
+	o      Options
+	store  *store
+	engine *overlay.Engine
+	fuse   *fuse.Server
+	face   *face
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// Mount opens the store, completes what a death interrupted, and mounts; it returns when the mount serves. Errors:
+// *overlay.Error with Foreign, Locked or NoSpace; what mount(2) or fusermount3 says.
+func Mount(o Options) (s *Server, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	unix.Umask(0) // the callers' counts
+	s = &Server{o: o}
+	ok := false
+	defer func() {
+		if !ok {
+			_ = s.Close()
+		}
+	}()
+	if s.store, err = openStore(storeOptions{dir: o.Dir, elsewhere: o.StoreDir, create: true, power: o.Durability == "power", logger: o.Logger}); err != nil {
+		return nil, err
+	}
+	f := &face{RawFileSystem: fuse.NewDefaultRawFileSystem(), log: o.Logger, ids: identity.New(identity.Options{Known: known(o.Known), Logger: o.Logger})}
+	s.face = f
+	if f.owner.Uid, f.owner.Gid, err = ownerOf(s.store.root); err != nil {
+		return nil, err
+	}
+	s.engine, err = overlay.Open(overlay.Options{
+		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
+		Notify: &notifier{f: f}, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
+		Events: func(line string) {
+			if err := s.store.log.line(line); err != nil {
+				o.Logger.Warn("the event log cannot be written", "err", err)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range s.engine.Agents() {
+		f.ids.Activated(a, s.engine.Active(a))
+	}
+	storeDir := s.store.dir
+	if o.StoreDir == "" {
+		storeDir = o.Dir + "/" + overlay.StoreName
+	}
+	f.e = s.engine
+	f.backend = &backend{Engine: s.engine, ids: f.ids, log: s.store.log, info: control.Info{
+		PID: os.Getpid(), Mount: o.Dir, Store: storeDir, Transport: "classic", Guard: "off",
+	}}
+	if err := s.serve(); err != nil {
+		return nil, err
+	}
+	ok = true
+	return s, nil
+}
+
+func known(more []string) []string {
+	return append(append([]string(nil), identity.KnownPrograms...), more...)
+}
+
+// capabilities are those that go-fuse does not ask for by itself: see DESIGN section 7.
+const capabilities = fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_DIRECT_IO_ALLOW_MMAP | fuse.CAP_DONT_MASK | fuse.CAP_HANDLE_KILLPRIV_V2 |
+	fuse.CAP_SETXATTR_EXT | fuse.CAP_NO_EXPORT_SUPPORT | fuse.CAP_READDIRPLUS_AUTO | fuse.CAP_ASYNC_DIO
+
+// maxWrite is the size of the largest request: what the kernel allows without more privileges.
+const maxWrite = 1 << 20
+
+func (s *Server) serve() error {
+	root := os.Geteuid() == 0
+	opts := &fuse.MountOptions{
+		FsName: s.o.Dir, Name: "ttfs",
+		Options:           []string{"default_permissions"},
+		AllowOther:        s.o.AllowOther || root,
+		DirectMount:       root,
+		DirectMountFlags:  unix.MS_NOATIME,
+		MaxWrite:          maxWrite,
+		MaxBackground:     64,
+		EnableAcl:         true,
+		ExtraCapabilities: capabilities,
+		MaxStackDepth:     1,
+		Logger:            log.New(logWriter{s.o.Logger}, "", 0),
+	}
+	if root {
+		opts.Options = append(opts.Options, "dev", "suid")
+	}
+	server, err := fuse.NewServer(s.face, s.o.Dir, opts)
+	if err != nil {
+		return fmt.Errorf("mount over %s: %w (`ttfs doctor` says what this machine allows)", s.o.Dir, err)
+	}
+	s.fuse, s.face.server = server, server
+	s.done.Go(server.Serve)
+	if err := server.WaitMount(); err != nil {
+		_ = server.Unmount()
+		return fmt.Errorf("mount over %s: %w", s.o.Dir, err)
+	}
+	s.engine.SetPassthrough(s.o.Passthrough != "off" && s.canPass())
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.done.Go(func() { s.sweep(ctx) })
+	return nil
+}
+
+// canPass tries whether the kernel takes a backing file from this daemon.
+func (s *Server) canPass() bool {
+	if s.fuse.KernelSettings().Flags64()&fuse.CAP_PASSTHROUGH == 0 {
+		return false
+	}
+	id, code := s.fuse.RegisterBackingFd(&fuse.BackingMap{Fd: int32(s.store.lock.Fd())})
+	if code != 0 {
+		s.o.Logger.Info("files are not passed through: reads and writes take the long way", "err", code)
+		return false
+	}
+	s.fuse.UnregisterBackingFd(id)
+	return true
+}
+
+// sweep forgets processes that have ended.
+func (s *Server) sweep(ctx context.Context) {
+	t := time.NewTicker(time.Minute)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			s.face.ids.Sweep()
+		}
+	}
+}
+
+// Wait returns when the workspace is unmounted.
+func (s *Server) Wait() { s.fuse.Wait() }
+
+// Unmount unmounts. Errors: EBUSY while something in the workspace is open or a current directory.
+func (s *Server) Unmount() error {
+	if os.Geteuid() == 0 {
+		return unix.Unmount(s.o.Dir, unix.UMOUNT_NOFOLLOW)
+	}
+	return s.fuse.Unmount()
+}
+
+// UnmountLazy takes the mount out of the tree at once; it ends when the last that holds something of it lets go.
+func (s *Server) UnmountLazy() error {
+	if os.Geteuid() == 0 {
+		return unix.Unmount(s.o.Dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	}
+	return s.fuse.Unmount()
+}
+
+// Close ends what Mount began, after Wait.
+func (s *Server) Close() error {
+	var errs []error
+	if s.stop != nil {
+		s.stop()
+		s.done.Wait()
+	}
+	if s.engine != nil {
+		errs = append(errs, s.engine.Close())
+	}
+	if s.store != nil {
+		errs = append(errs, s.store.close())
+	}
+	return errors.Join(errs...)
+}
+
+// logWriter gives go-fuse's own lines to the daemon's log.
+type logWriter struct{ l *slog.Logger }
+
+// Write is one line.
+func (w logWriter) Write(b []byte) (int, error) {
+	w.l.Warn(string(b), "from", "go-fuse")
+	return len(b), nil
+}
+
+var _ io.Writer = logWriter{}
+
+// Detached is a store without a mount.
+type Detached struct {
+	Engine *overlay.Engine
+	store  *store
+}
+
+// OpenDetached opens the store of a workspace that is not mounted. Errors: Locked when it is, Foreign, Invalid when there
+// is no store.
+func OpenDetached(dir string, readOnly bool, logger *slog.Logger) (*Detached, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	st, err := openStore(storeOptions{dir: dir, readOnly: readOnly, logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	o := overlay.Options{Root: st.root, Store: st.tt, Journal: st.journal, Blobs: st.blobs, Logger: logger, ReadOnly: readOnly}
+	if st.log != nil {
+		o.Events = func(line string) { _ = st.log.line(line) } // the move itself does not depend on its line
+	}
+	e, err := overlay.Open(o)
+	if err != nil {
+		return nil, errors.Join(err, st.close())
+	}
+	return &Detached{Engine: e, store: st}, nil
+}
+
+// Close closes the store.
+func (d *Detached) Close() error { return errors.Join(d.Engine.Close(), d.store.close()) }
+
+// User is whose timeline the command line acts on unless it is told otherwise.
+const User = tasktree.User

@@ -1,0 +1,335 @@
+package fs
+
+import (
+	"path"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/control"
+	"github.com/ttfs/ttfs/fs/overlay"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// virtualBase is the first id of nodes below `.tt`.
+const virtualBase = uint64(1) << 62
+
+func isVirtual(id uint64) bool { return id >= virtualBase }
+
+// virtual is a name below `.tt`: one of control's, or one of the workspace as it was.
+type virtual struct {
+	id      uint64
+	path    string // from the root of the mount
+	lookups uint64
+
+	n     control.Node   // nil inside a tree
+	tree  *overlay.Tree  // the tree that n is the root of, or that this is in
+	in    string         // the path in the tree
+	agent tasktree.Agent // whose tree it is: trees of task 0 differ
+}
+
+// virtualTable is the names below `.tt` that the kernel knows.
+type virtualTable struct {
+	mu     sync.Mutex
+	next   uint64
+	byID   map[uint64]*virtual
+	byPath map[string]*virtual
+}
+
+// intern is the node of a name, counted as one lookup.
+func (t *virtualTable) intern(v virtual) *virtual {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID == nil {
+		t.byID, t.byPath, t.next = map[uint64]*virtual{}, map[string]*virtual{}, virtualBase
+	}
+	key := v.path
+	if v.tree != nil {
+		key += "\x00" + string(v.agent)
+	}
+	old := t.byPath[key]
+	if old == nil {
+		t.next++
+		v.id = t.next
+		old = &v
+		t.byID[v.id], t.byPath[key] = old, old
+	}
+	old.lookups++
+	return old
+}
+
+func (t *virtualTable) get(id uint64) *virtual {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+func (t *virtualTable) forget(id, n uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.byID[id]
+	if v == nil {
+		return
+	}
+	if v.lookups -= min(n, v.lookups); v.lookups == 0 {
+		delete(t.byID, id)
+		for key, other := range t.byPath {
+			if other == v {
+				delete(t.byPath, key)
+				break
+			}
+		}
+	}
+}
+
+func (f *face) who(h *fuse.InHeader) control.Caller {
+	w := f.ids.Resolve(h.Pid)
+	return control.Caller{Agent: w.Agent, PID: w.Proc.PID}
+}
+
+// lookupVirtual finds `.tt` or a name below it. What is asked by one agent may not be there for another: nothing is
+// cached.
+func (f *face) lookupVirtual(h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	var v virtual
+	if !isVirtual(h.NodeId) {
+		v = virtual{path: overlay.StoreName, n: control.Tree(f.backend)}
+	} else {
+		dir := f.virtuals.get(h.NodeId)
+		if dir == nil {
+			return fuse.Status(unix.ESTALE)
+		}
+		var err error
+		if v, err = f.below(dir, name, f.who(h)); err != nil {
+			return f.status("lookup", err)
+		}
+	}
+	st, err := f.statVirtual(&v)
+	if err != nil {
+		return f.status("lookup", err)
+	}
+	n := f.virtuals.intern(v)
+	out.NodeId, out.Generation = n.id, 1
+	st.Ino = n.id
+	attr(&st, &out.Attr)
+	return fuse.OK
+}
+
+func (f *face) below(dir *virtual, name string, c control.Caller) (virtual, error) {
+	v := virtual{path: path.Join(dir.path, name)}
+	if dir.tree != nil {
+		v.tree, v.in, v.agent = dir.tree, strings.TrimPrefix(dir.in+"/"+name, "/"), dir.agent
+		_, err := v.tree.Stat(v.in)
+		return v, err
+	}
+	n, err := dir.n.Lookup(name)
+	if err != nil {
+		return v, err
+	}
+	v.n = n
+	if n.Kind() == control.Foreign {
+		what, err := n.Open(c)
+		if err != nil {
+			return v, err
+		}
+		if tree, ok := what.(*overlay.Tree); ok {
+			v.tree, v.agent = tree, c.Agent
+		}
+	}
+	return v, nil
+}
+
+// statVirtual is what stat(2) says of a name below `.tt`. Files made at open have no size.
+func (f *face) statVirtual(v *virtual) (st overlay.Stat, err error) {
+	if v.tree != nil {
+		if st, err = v.tree.Stat(v.in); err == nil {
+			st.Mode &^= 0o222
+			if v.in == "" {
+				st.Mode = unix.S_IFDIR | 0o500
+				st.Uid, st.Gid = f.owner.Uid, f.owner.Gid
+			}
+			st.Nlink = 1
+		}
+		return st, err
+	}
+	st.Mode = uint16(v.n.Mode())
+	switch v.n.Kind() {
+	case control.Dir:
+		st.Mode |= unix.S_IFDIR
+	case control.Symlink:
+		st.Mode |= unix.S_IFLNK
+	default:
+		st.Mode |= unix.S_IFREG
+	}
+	st.Nlink, st.Uid, st.Gid, st.Blksize = 1, f.owner.Uid, f.owner.Gid, 4096
+	if v.n.Kind() == control.Foreign {
+		if what, err := v.n.Open(control.Caller{}); err == nil {
+			if log, ok := what.(*eventLog); ok {
+				st.Size = uint64(log.size())
+			}
+		}
+	}
+	return st, nil
+}
+
+func (f *face) getAttrVirtual(h *fuse.InHeader, out *fuse.AttrOut) fuse.Status {
+	v := f.virtuals.get(h.NodeId)
+	if v == nil {
+		return fuse.Status(unix.ESTALE)
+	}
+	st, err := f.statVirtual(v)
+	if err != nil {
+		return f.status("getattr", err)
+	}
+	st.Ino = v.id
+	attr(&st, &out.Attr)
+	return fuse.OK
+}
+
+func (f *face) isCtl(id uint64) bool {
+	v := f.virtuals.get(id)
+	return v != nil && v.n != nil && v.n.Kind() == control.Ctl
+}
+
+func (f *face) readlinkVirtual(h *fuse.InHeader) ([]byte, fuse.Status) {
+	v := f.virtuals.get(h.NodeId)
+	if v == nil {
+		return nil, fuse.Status(unix.ESTALE)
+	}
+	if v.tree != nil {
+		b, err := v.tree.Readlink(v.in)
+		return b, f.status("readlink", err)
+	}
+	b, err := v.n.Content(f.who(h))
+	return b, f.status("readlink", err)
+}
+
+// virtualFile is an open file below `.tt`: its content as of the open, a session of ctl, a file of a tree, or the log.
+type virtualFile struct {
+	content []byte
+	session *control.Session
+	tree    *overlay.Tree
+	in      string
+	log     *eventLog
+}
+
+func (v *virtualFile) close() {}
+
+func (v *virtualFile) read(b []byte, off int64) (int, error) {
+	switch {
+	case v.session != nil:
+		return v.session.Read(b), nil
+	case v.tree != nil:
+		return v.tree.ReadAt(v.in, b, off)
+	case v.log != nil:
+		return v.log.readAt(b, off)
+	case off >= int64(len(v.content)):
+		return 0, nil
+	}
+	return copy(b, v.content[off:]), nil
+}
+
+func (v *virtualFile) write(b []byte) (int, error) {
+	if v.session == nil {
+		return 0, syscall.EBADF
+	}
+	return v.session.Write(slices.Clone(b))
+}
+
+func (f *face) openVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	v := f.virtuals.get(in.NodeId)
+	if v == nil {
+		return fuse.Status(unix.ESTALE)
+	}
+	c := f.who(&in.InHeader)
+	h := &virtualFile{}
+	writes := in.Flags&unix.O_ACCMODE != unix.O_RDONLY
+	var err error
+	switch {
+	case v.tree != nil:
+		h.tree, h.in = v.tree, v.in
+	case v.n.Kind() == control.Ctl:
+		h.session, writes = control.NewSession(f.backend, c), false
+	case v.n.Kind() == control.Foreign:
+		var what any
+		if what, err = v.n.Open(c); err == nil {
+			h.log, _ = what.(*eventLog)
+		}
+	default:
+		h.content, err = v.n.Content(c)
+	}
+	if err != nil {
+		return f.status("open", err)
+	}
+	if writes {
+		return fuse.EROFS
+	}
+	out.Fh = f.handles.add(h)
+	if v.tree == nil {
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+	}
+	return fuse.OK
+}
+
+// virtualDir is an open directory below `.tt`, as it was at the open.
+type virtualDir struct {
+	entries []fuse.DirEntry
+}
+
+func (d *virtualDir) read(off uint64, out *fuse.DirEntryList) {
+	for i := off; i < uint64(len(d.entries)); i++ {
+		ent := d.entries[i]
+		ent.Off = i + 1
+		if !out.AddDirEntry(ent) {
+			return
+		}
+	}
+}
+
+// readDirPlusVirtual lists without looking up: the kernel does that when it needs to.
+func (f *face) readDirPlusVirtual(in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	d, ok := f.handles.get(in.Fh).(*virtualDir)
+	if !ok {
+		return fuse.EBADF
+	}
+	for i := in.Offset; i < uint64(len(d.entries)); i++ {
+		ent := d.entries[i]
+		ent.Off = i + 1
+		if out.AddDirLookupEntry(ent) == nil {
+			break
+		}
+	}
+	return fuse.OK
+}
+
+func (f *face) openDirVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	v := f.virtuals.get(in.NodeId)
+	if v == nil {
+		return fuse.Status(unix.ESTALE)
+	}
+	d := &virtualDir{entries: []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR}, {Name: "..", Mode: unix.S_IFDIR}}}
+	switch {
+	case v.tree != nil:
+		names, err := v.tree.List(v.in)
+		if err != nil {
+			return f.status("opendir", err)
+		}
+		for _, name := range names {
+			d.entries = append(d.entries, fuse.DirEntry{Name: name})
+		}
+	default:
+		nodes, err := v.n.List()
+		if err != nil {
+			return f.status("opendir", err)
+		}
+		for _, n := range nodes {
+			d.entries = append(d.entries, fuse.DirEntry{Name: path.Base(n.Path())})
+		}
+	}
+	sort.Slice(d.entries[2:], func(i, j int) bool { return d.entries[2+i].Name < d.entries[2+j].Name })
+	out.Fh = f.handles.add(d)
+	return fuse.OK
+}
