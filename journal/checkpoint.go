@@ -178,7 +178,7 @@ func (j *Journal) applyWork(w *flushWork) error {
 	}
 	batch := j.idx.db.NewBatch()
 	err = w.fill(batch, it)
-	if cerr := j.idx.done(it); err == nil {
+	if cerr := j.idx.drop(it); err == nil {
 		err = cerr
 	}
 	if err == nil {

@@ -183,4 +183,4 @@ func indexRange(prefix []byte) (lower, upper []byte) {
 }
 
 // close leaves a dead index as it is: its locks are held for ever.
-func (x *index) close() error { return x.done(x.db) }
+func (x *index) close() error { return x.drop(x.db) }

@@ -57,12 +57,21 @@ func (x *index) open(o *pebble.Options) error {
 	return err
 }
 
-// done closes an iterator, or what else holds on to pebble, unless the index is dead: that might wait for ever.
+// done lets go of what Get has returned, unless the index is dead: that might wait for ever.
 func (x *index) done(c io.Closer) error {
 	if dead, _, _ := x.health(); dead != nil {
 		return nil
 	}
 	return c.Close()
+}
+
+// drop closes an iterator or pebble itself, and leaves it behind when the index is dead or dies meanwhile.
+func (x *index) drop(c io.Closer) error {
+	err := x.guard(c.Close)
+	if errors.Is(err, errIndexDead) {
+		return nil
+	}
+	return err
 }
 
 func (x *index) kill(err error) {
@@ -120,6 +129,9 @@ func (x *index) flush() error {
 
 // guard runs fn, which needs pebble's main lock, in a goroutine that is left behind when the index dies.
 func (x *index) guard(fn func() error) error {
+	if dead, _, _ := x.health(); dead != nil {
+		return dead
+	}
 	result := make(chan error, 1)
 	go func() { result <- fn() }()
 	for {

@@ -37,8 +37,6 @@ func newMemtable() *memtable {
 	return &memtable{entries: btree.NewBTreeGOptions(entryLess, o), prefixes: btree.NewBTreeGOptions(bytesLess, o)}
 }
 
-func (m *memtable) empty() bool { return m.entries.Len() == 0 && m.prefixes.Len() == 0 }
-
 // snapshot needs Journal.mu held for writing; what it returns is read only.
 func (m *memtable) snapshot() *memtable {
 	return &memtable{entries: m.entries.Copy(), prefixes: m.prefixes.Copy(), sizeBytes: m.sizeBytes}

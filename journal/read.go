@@ -115,7 +115,7 @@ func (v *view) close() {
 		s.release()
 	}
 	if v.it != nil {
-		_ = v.idx.done(v.it)
+		_ = v.idx.drop(v.it)
 	}
 }
 
