@@ -327,7 +327,8 @@ func (e *Engine) inverse(fd int, c *content) (*content, error) {
 	for _, p := range c.pieces {
 		want.add(p.off, min(p.off+p.size, now.size))
 	}
-	want.add(c.size, now.size)
+	// From a whole block on: in a copy that begins within a block the holes are at other places.
+	want.add(min(c.size/blockBytes*blockBytes, now.size), now.size)
 	pieces, err := e.capture(fd, want.spans, st.Blocks*512 < st.Size)
 	if err != nil {
 		return nil, err
