@@ -185,8 +185,8 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	w := rig.New(t)
 	w.Sh("echo start >f").OK()
-	start := w.Snapshot()
 	w.Mount()
+	start := w.Snapshot()
 	w.TTFS("task", "mine").OK()
 	w.Sh("echo user >u").OK()
 	result := w.TTFS("run", "--agent", "a1", "--task", "its prompt", "--", "sh", "-c",
@@ -216,6 +216,8 @@ func TestRunMounts(t *testing.T) {
 	t.Parallel()
 	w := rig.New(t)
 	w.Sh("echo start >f").OK()
+	w.Mount() // once before, so that .tt is there
+	w.Unmount()
 	start := w.Snapshot()
 	says(t, w.TTFS("run", "--agent", "a1", "--", "sh", "-c", "echo changed >f; cat .tt/status").OK(), "agent=a1")
 	if w.Mounted() {

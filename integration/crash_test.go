@@ -34,8 +34,8 @@ func TestKillAnywhere(t *testing.T) {
 	for _, side := range []*rig.Workspace{w, twin} {
 		side.Python(crashWriter, "start").OK()
 	}
-	start := w.Snapshot()
 	w.Mount()
+	start := w.Snapshot()
 	done := 0 // changes that the tree holds
 	rounds := crashRounds()
 	for round := range rounds {

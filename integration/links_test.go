@@ -28,8 +28,8 @@ func TestLinkedCopyGoesAndComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start := w.Snapshot()
 	w.Mount()
+	start := w.Snapshot()
 	w.Sh("echo 'task link' > .tt/ctl; cp -al a b").OK()
 	linked := w.Snapshot()
 	if n := len(linked["b/07/7"].Group); n != 2 {
@@ -64,8 +64,8 @@ func TestLinkFromOutside(t *testing.T) {
 	if err := os.Link(w.Path("inside"), outside); err != nil {
 		t.Fatal(err)
 	}
-	start := w.Snapshot()
 	w.Mount()
+	start := w.Snapshot()
 	links := func(want int, moment string, paths ...string) {
 		t.Helper()
 		for _, path := range paths {

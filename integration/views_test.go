@@ -64,8 +64,8 @@ func TestHistoryAsFiles(t *testing.T) {
 	t.Parallel()
 	w := rig.New(t)
 	w.Sh("mkdir -p src/deep empty; echo old >src/f; echo gone >gone; ln -s f src/link; chmod 640 src/f; printf big | head -c 3 >src/deep/x").OK()
-	trees := []treecmp.Tree{w.Snapshot()}
 	w.Mount()
+	trees := []treecmp.Tree{w.Snapshot()}
 	ids := []int{0}
 	for _, script := range []string{
 		"echo new >src/f; rm gone; mkdir made; echo in >made/file",

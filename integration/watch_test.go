@@ -158,8 +158,8 @@ func TestDirectoryMovesUnderProcess(t *testing.T) {
 	t.Parallel()
 	w := rig.New(t)
 	w.Sh("mkdir -p d/sub; echo deep >d/sub/file").OK()
-	start := w.Snapshot()
 	w.Mount()
+	start := w.Snapshot()
 	shell := w.Shell(w.Path("d/sub"))
 	w.Task("move")
 	w.Sh("mkdir else; mv d else/e; echo new >else/e/sub/file").OK()
@@ -193,8 +193,8 @@ func TestOpenFileOutlivesItsName(t *testing.T) {
 	if err := os.WriteFile(w.Path("f"), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start := w.Snapshot()
 	w.Mount()
+	start := w.Snapshot()
 	open, err := os.Open(w.Path("f"))
 	if err != nil {
 		t.Fatal(err)
