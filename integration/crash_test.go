@@ -92,12 +92,12 @@ func killUnderWriter(t *testing.T, w *rig.Workspace, random *rand.Rand, from int
 // changes the tree holds.
 func settle(t *testing.T, w, twin *rig.Workspace, from, acked, round int) int {
 	t.Helper()
-	got := timeless(w.Snapshot())
+	got := w.Snapshot().WithoutTimes()
 	var reports []string
 	for _, n := range []int{acked, acked + 1} {
 		twin.Python(crashWriter, "run", itoa(from), itoa(n), os.DevNull).OK()
 		from = n
-		report := treecmp.Report(timeless(twin.Snapshot()), got)
+		report := treecmp.Report(twin.Snapshot().WithoutTimes(), got)
 		if report == "" {
 			return n
 		}
@@ -171,13 +171,4 @@ func spin(d time.Duration) {
 func lines(path string) int {
 	b, _ := os.ReadFile(path)
 	return strings.Count(string(b), "\n")
-}
-
-// timeless is the tree without its times, which two runs cannot share.
-func timeless(tree treecmp.Tree) treecmp.Tree {
-	for path, entry := range tree {
-		entry.MtimeNS = 0
-		tree[path] = entry
-	}
-	return tree
 }

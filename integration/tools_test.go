@@ -94,7 +94,7 @@ func (l *timeline) jump(to int) {
 // suffer; the third ends the test.
 func (l *timeline) same(at int, how string) {
 	l.t.Helper()
-	report := treecmp.Report(l.trees[at], l.w.Snapshot())
+	report := l.w.Differs(l.trees[at])
 	if report == "" {
 		return
 	}

@@ -111,13 +111,8 @@ func TestHistoryAsFiles(t *testing.T) {
 // withoutTop leaves out the top directory itself, whose times belong to the view,
 // and link counts, which depend on the names that history keeps.
 func withoutTop(tree treecmp.Tree) treecmp.Tree {
-	copied := treecmp.Tree{}
-	for path, entry := range tree {
-		if path != "." {
-			entry.Nlink = 0
-			copied[path] = entry
-		}
-	}
+	copied := tree.WithoutLinkCounts()
+	delete(copied, ".")
 	return copied
 }
 

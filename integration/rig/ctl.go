@@ -105,7 +105,20 @@ func (w *Workspace) Snapshot() treecmp.Tree {
 // Same fails the test, naming the moment, when the workspace is not as pictured.
 func (w *Workspace) Same(moment string, want treecmp.Tree) {
 	w.t.Helper()
-	if report := treecmp.Report(want, w.Snapshot()); report != "" {
+	if report := w.Differs(want); report != "" {
 		w.t.Fatalf("%s: the tree is not as it was:\n%s", moment, report)
 	}
+}
+
+// Differs says in what the workspace is not as pictured; "" when it is. On the
+// plain directory link counts do not count: the holding area may keep a further
+// name of an inode, which the mount leaves out. Which paths of the workspace are
+// links of one another is compared all the same.
+func (w *Workspace) Differs(want treecmp.Tree) string {
+	w.t.Helper()
+	got := w.Snapshot()
+	if !w.Mounted() {
+		want, got = want.WithoutLinkCounts(), got.WithoutLinkCounts()
+	}
+	return treecmp.Report(want, got)
 }

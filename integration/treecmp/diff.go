@@ -39,6 +39,25 @@ func Report(want, got Tree) string {
 	return strings.Join(lines, "\n")
 }
 
+// WithoutLinkCounts is a copy in which no link count differs from another.
+func (t Tree) WithoutLinkCounts() Tree {
+	return t.without(func(entry *Entry) { entry.Nlink = 0 })
+}
+
+// WithoutTimes is a copy in which no time differs from another.
+func (t Tree) WithoutTimes() Tree {
+	return t.without(func(entry *Entry) { entry.MtimeNS = 0 })
+}
+
+func (t Tree) without(clear func(*Entry)) Tree {
+	copied := make(Tree, len(t))
+	for path, entry := range t {
+		clear(&entry)
+		copied[path] = entry
+	}
+	return copied
+}
+
 func allPaths(want, got Tree) []string {
 	paths := slices.Collect(maps.Keys(want))
 	for path := range got {
