@@ -26,6 +26,7 @@ type opening struct {
 	size        int64 // in bytes
 	passing     bool  // it is open for passthrough elsewhere
 	direct      bool  // it is open for reading and writing in direct mode elsewhere
+	privileged  bool  // it is setuid, setgid or has capabilities: a write takes them away, and must be seen for that
 }
 
 // mode is the table of I/O modes (DESIGN section 6). keep says that all content must be kept before the open is
@@ -36,7 +37,7 @@ func (o opening) mode() (m Mode, keep bool) {
 	switch {
 	case !o.passthrough:
 		return Cached, false
-	case o.direct:
+	case o.direct, o.privileged && writes:
 		return Direct, false
 	case !writes, o.kept:
 		return Passthrough, false

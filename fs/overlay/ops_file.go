@@ -64,6 +64,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		return nil, err
 	}
 	o.size = int64(st.Size)
+	o.privileged = privileged(fd, &st)
 	trunc := flags&unix.O_TRUNC != 0
 	if o.kept, err = e.kept(e.activeRun(c.Agent), n); err != nil {
 		return nil, err
@@ -102,6 +103,18 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	}
 	e.opened(h)
 	return h, nil
+}
+
+// privileged says whether a program that is run from the file has more rights than who runs it.
+func privileged(fd int, st *Stat) bool {
+	if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		return true
+	}
+	if st.Mode&0o111 == 0 {
+		return false
+	}
+	_, err := unix.Fgetxattr(fd, "security.capability", nil)
+	return err == nil
 }
 
 // kept says whether nothing that is written to the node in a run can lose bytes of before it; r may be nil.
