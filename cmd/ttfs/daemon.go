@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/ttfs/ttfs/fs"
+	"golang.org/x/sys/unix"
+)
+
+// serving is what a daemon writes into its pipe once it serves; anything else is why it does not.
+const serving = "serving\n"
+
+// readyFD is the descriptor of that pipe in the daemon.
+const readyFD = 3
+
+// args are the flags with which a daemon is started.
+func (o mountOptions) args() []string {
+	args := []string{"mount", "--ready", strconv.Itoa(readyFD), "--allow-other=" + strconv.FormatBool(o.allowOther)}
+	for _, c := range choices {
+		args = append(args, "--"+c.flag, *c.field(&o))
+	}
+	if o.store != "" {
+		args = append(args, "--store", o.store)
+	}
+	return append(args, "--", o.dir)
+}
+
+// startDaemon starts this program again, in a session of its own, and returns when it serves. What it prints before
+// that is part of the error if it does not.
+func startDaemon(o mountOptions, told io.Writer) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return failed("mount "+o.dir, err, "")
+	}
+	defer r.Close()
+	cmd := exec.Command("/proc/self/exe", o.args()...)
+	cmd.Args[0] = "ttfs"
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return failed("start the daemon of "+o.dir, err, "")
+	}
+	said, err := io.ReadAll(r) // ends when the daemon has let the pipe go, by serving or by ending
+	if err != nil {
+		return failed("wait for the daemon of "+o.dir, err, "see `ttfs status`")
+	}
+	before, serves := bytes.CutSuffix(said, []byte(serving))
+	if serves {
+		if _, err := told.Write(before); err != nil {
+			return err
+		}
+		return cmd.Process.Release()
+	}
+	end := cmd.Wait()
+	text := strings.TrimPrefix(strings.TrimSpace(string(said)), "ttfs: ")
+	if text == "" {
+		text = fmt.Sprintf("the daemon of %s ended before it served: %v; see %s/.tt/daemon.log", o.dir, end, o.dir)
+	}
+	return &failure{code: exitFailed, text: text}
+}
+
+// runDaemon is the daemon: it mounts, says so, and stays until the mount has gone.
+func runDaemon(o mountOptions) error {
+	if err := closeStray(); err != nil {
+		return failed("mount "+o.dir, err, "")
+	}
+	signal.Ignore(syscall.SIGHUP)
+	log := &lateLog{dir: o.dir}
+	defer log.close()
+	if err := log.reserve(); err != nil {
+		return failed("mount "+o.dir, err, "")
+	}
+	server, stop, err := serve(o, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		_ = log.open() // what fails here is told anyhow
+		return err
+	}
+	if err := log.open(); err != nil {
+		return errors.Join(failed("open the log of "+o.dir, err, ""), server.UnmountLazy(), server.Close())
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return errors.Join(failed("mount "+o.dir, err, ""), server.UnmountLazy(), server.Close())
+	}
+	if _, err := unix.Write(readyFD, []byte(serving)); err != nil && !errors.Is(err, syscall.EPIPE) {
+		log.Write([]byte("tell that it serves: " + err.Error() + "\n"))
+	}
+	for fd, to := range map[int]int{0: int(null.Fd()), 1: log.fd(), 2: log.fd()} {
+		if err := unix.Dup3(to, fd, 0); err != nil {
+			log.Write([]byte("let the terminal go: " + err.Error() + "\n"))
+		}
+	}
+	unix.Close(readyFD)
+	return finish(server, stop)
+}
+
+// runForeground is mount --foreground.
+func runForeground(o mountOptions, s streams) error {
+	server, stop, err := serve(o, slog.New(slog.NewTextHandler(s.err, nil)))
+	if err != nil {
+		return err
+	}
+	return finish(server, stop)
+}
+
+// serve mounts. From then on, a signal to end unmounts, lazily when the mount is in use.
+func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), err error) {
+	unix.Umask(0)
+	if err := os.Chdir("/"); err != nil {
+		return nil, nil, failed("mount "+o.dir, err, "")
+	}
+	server, err = fs.Mount(fs.Options{
+		Dir: o.dir, StoreDir: o.store, Guard: o.guard, Durability: o.durability, OnStoreError: o.onStoreError,
+		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, Logger: log,
+	})
+	if err != nil {
+		return nil, nil, &failure{code: exitFailed, text: "mount " + o.dir, err: err}
+	}
+	log.Info("serving", "dir", o.dir, "pid", os.Getpid(), "version", version)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for got := range signals {
+			err := server.Unmount()
+			if err != nil {
+				err = server.UnmountLazy()
+			}
+			log.Info("told to end", "signal", got, "err", err)
+		}
+	}()
+	return server, func() { signal.Stop(signals); close(signals) }, nil
+}
+
+// finish waits until the mount has gone and closes the store.
+func finish(server *fs.Server, stop func()) error {
+	server.Wait()
+	stop()
+	if err := server.Close(); err != nil {
+		return failed("close the store", err, "run `ttfs fsck`")
+	}
+	return nil
+}
+
+// closeStray closes the descriptors that this process inherited beside the four that it should have: they are those
+// that do not close at exec, as none of the runtime's own stays open there.
+func closeStray() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= readyFD {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
+	}
+	unix.CloseOnExec(readyFD)
+	return nil
+}

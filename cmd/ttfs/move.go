@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// maxMoved bounds the paths that a move names on a terminal or elsewhere; --json names them all.
+const maxMoved = 20
+
+// moveOptions are the flags of undo, redo and switch.
+type moveOptions struct {
+	request      moveRequest
+	dryRun, json bool
+}
+
+// flags declares them on a verb.
+func (o *moveOptions) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.request.agent, "agent", "", "move the agent `A` instead of yourself")
+	f.BoolVar(&o.request.force, "force", false, "move also what conflicts; that can be undone")
+	f.BoolVar(&o.request.skip, "skip", false, "move all but what conflicts")
+	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "say what would change, and change nothing")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	c.MarkFlagsMutuallyExclusive("force", "skip")
+}
+
+// runMove makes a move, or says what it would do.
+func runMove(g *global, o moveOptions, s streams) error {
+	if o.request.force && o.request.skip {
+		return usage("%s: --force and --skip exclude each other", o.request.verb)
+	}
+	return g.withHistory(!o.dryRun, s, func(h history, _ workspace) error {
+		act := h.move
+		if o.dryRun {
+			act = h.preview
+		}
+		res, err := act(o.request)
+		if err != nil {
+			return err
+		}
+		if o.json {
+			return printJSON(s.out, res)
+		}
+		what := "changed"
+		if o.dryRun {
+			what = "would change"
+		}
+		fmt.Fprintf(s.out, "task %d -> %d, %s %s\n", res.From, res.To, count(len(res.Paths), "path"), what)
+		most := maxMoved
+		if o.dryRun {
+			most = len(res.Paths)
+		}
+		printChanges(s.out, res.Paths, most)
+		return nil
+	})
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxTold bounds the paths that run names.
+const maxTold = 10
+
+// agentMark is where an agent was before something.
+type agentMark struct {
+	active, newest uint64
+}
+
+// mark says where an agent is. One that is not there is before its first task.
+func (m *mounted) mark(agent string) (agentMark, error) {
+	var at agentMark
+	all, err := m.list("agents/" + agent + "/list.json")
+	if errors.Is(err, os.ErrNotExist) {
+		return at, nil
+	}
+	if err != nil {
+		return at, err
+	}
+	for _, t := range all {
+		at.newest = max(at.newest, t.ID)
+	}
+	at.active, err = m.active(agent)
+	return at, err
+}
+
+// tell says what an agent changed since it was at a mark, and how to take it back.
+func (m *mounted) tell(agent string, since agentMark, w io.Writer) error {
+	tasks, err := m.list("agents/" + agent + "/list.json")
+	if err != nil {
+		return err
+	}
+	active, err := m.active(agent)
+	if err != nil {
+		return err
+	}
+	var steps [][]change
+	_, forth := wayBetween(since.active, active, tasks)
+	for _, id := range forth {
+		files, err := m.files(id)
+		if err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			steps = append(steps, files)
+		}
+	}
+	changed := net(steps)
+	if len(changed) == 0 {
+		fmt.Fprintf(w, "ttfs: %s changed nothing\n", agent)
+		return nil
+	}
+	fmt.Fprintf(w, "ttfs: %s changed %s:\n", agent, count(len(changed), "path"))
+	printChanges(w, changed, maxTold)
+	if len(forth) > 1 {
+		fmt.Fprintf(w, "undo with: ttfs undo --agent %s     (its last task; ttfs switch %d --agent %s: all of them)\n", agent, since.active, agent)
+		return nil
+	}
+	fmt.Fprintf(w, "undo with: ttfs undo --agent %s\n", agent)
+	return nil
+}
+
+// printChanges writes changes, a line each, at most so many.
+func printChanges(w io.Writer, all []change, most int) {
+	for i, c := range all {
+		if i == most {
+			fmt.Fprintf(w, "  ... and %d more\n", len(all)-i)
+			return
+		}
+		fmt.Fprintf(w, "  %-8s %s\n", c.Op, line(c.Path))
+	}
+}
+
+// count is a number and what it counts.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,18 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newUndo(g *global, s streams) *cobra.Command {
+	o := moveOptions{request: moveRequest{verb: "undo"}}
+	c := &cobra.Command{
+		Use:     "undo [--agent A] [--force|--skip] [--dry-run]",
+		Short:   "take the active task back",
+		Example: "  ttfs undo --dry-run\n  ttfs undo --agent claude",
+		Args:    positional(cobra.NoArgs),
+		RunE:    func(*cobra.Command, []string) error { return runUndo(g, o, s) },
+	}
+	o.flags(c)
+	return c
+}
+
+func runUndo(g *global, o moveOptions, s streams) error { return runMove(g, o, s) }

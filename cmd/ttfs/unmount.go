@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// closeLimit is how long a daemon may take to close its store after an unmount.
+const closeLimit = 2 * time.Minute
+
+// settleLimit is how long an unmount may be refused although nobody is seen to use the mount: a process that just ended
+// lets its files go a moment later.
+const settleLimit = 2 * time.Second
+
+func newUnmount(g *global, s streams) *cobra.Command {
+	lazy := false
+	c := &cobra.Command{
+		Use:     "unmount [--lazy] [DIR]",
+		Aliases: []string{"umount"},
+		Short:   "detach: the workspace is an ordinary directory again",
+		Example: "  ttfs unmount ~/project",
+		Args:    positional(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				g = &global{workspace: args[0]}
+			}
+			w, err := g.find()
+			if err != nil {
+				return err
+			}
+			return runUnmount(w, lazy, s)
+		},
+	}
+	c.Flags().BoolVar(&lazy, "lazy", false, "detach it although it is in use; the daemon goes on for those that use it")
+	return c
+}
+
+func runUnmount(w workspace, lazy bool, s streams) error {
+	if !w.mounted {
+		return notMounted(w)
+	}
+	if w.dead() {
+		if err := detach(w.dir, true); err != nil {
+			return failed("unmount "+w.dir+", whose daemon has died", err, "do it as root: umount -l "+quoteArg(w.dir))
+		}
+		return nil
+	}
+	m, err := w.client()
+	if err != nil {
+		return err
+	}
+	pid, err := m.pid()
+	if err != nil {
+		return failed("find the daemon of "+w.dir, err, "see "+m.path("status"))
+	}
+	daemon, err := unix.PidfdOpen(pid, 0)
+	if err != nil { // it is in another pid namespace, or ended just now
+		daemon = -1
+	} else {
+		defer unix.Close(daemon)
+	}
+	users, err := detachUnused(w, pid, lazy)
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		fmt.Fprintf(s.err, "ttfs: %s is detached; process %d goes on serving it to %s, and ends with them\n", w.dir, pid, strings.Join(users, ", "))
+		return nil
+	}
+	return waitClosed(w.dir, pid, daemon)
+}
+
+// detachUnused takes the mount away. Users are those that go on using it, when lazy.
+func detachUnused(w workspace, pid int, lazy bool) (users []string, err error) {
+	if lazy {
+		users = holders(w, pid)
+		if err := detach(w.dir, true); err != nil {
+			return nil, failed("unmount "+w.dir, err, "")
+		}
+		return users, nil
+	}
+	for until := time.Now().Add(settleLimit); ; time.Sleep(20 * time.Millisecond) {
+		err := detach(w.dir, false)
+		if err == nil {
+			return nil, nil
+		}
+		if !isBusy(err) {
+			return nil, failed("unmount "+w.dir, err, "")
+		}
+		users = holders(w, pid)
+		if len(users) == 0 && time.Now().Before(until) {
+			continue
+		}
+		text := w.dir + " is in use"
+		if len(users) > 0 {
+			text += " by " + strings.Join(users, ", ")
+		}
+		return nil, &failure{code: exitFailed, text: text, next: "end that, or detach it all the same with `ttfs unmount --lazy " + quoteArg(w.dir) + "`"}
+	}
+}
+
+// waitClosed waits until the daemon has ended: only then is the store closed.
+func waitClosed(dir string, pid, daemon int) error {
+	if daemon < 0 {
+		return nil
+	}
+	until := time.Now().Add(closeLimit)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(daemon), Events: unix.POLLIN}}, int(time.Until(until).Milliseconds()))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return failed("wait for the daemon of "+dir, err, "")
+		case n > 0:
+			return nil
+		}
+		return &failure{code: exitFailed, text: fmt.Sprintf("%s is unmounted, but after %v its daemon, process %d, has still not closed the store", dir, closeLimit, pid),
+			next: "see " + dir + "/.tt/daemon.log"}
+	}
+}
+
+// detach unmounts, as root by itself, else by fusermount3. Errors: EBUSY, when it is in use and not lazy.
+func detach(dir string, lazy bool) error {
+	flags := unix.UMOUNT_NOFOLLOW
+	if lazy {
+		flags |= unix.MNT_DETACH
+	}
+	err := unix.Unmount(dir, flags)
+	if !errors.Is(err, syscall.EPERM) {
+		return err
+	}
+	args := []string{"-u", "--", dir}
+	if lazy {
+		args = []string{"-u", "-z", "--", dir}
+	}
+	name := "fusermount3"
+	if _, err := exec.LookPath(name); err != nil {
+		name = "fusermount"
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimSpace(string(out))
+	if strings.Contains(text, "busy") { // fusermount3 has one exit status for everything
+		return syscall.EBUSY
+	}
+	return fmt.Errorf("%s: %w: %s", name, err, text)
+}
