@@ -159,7 +159,7 @@ func (m *model) verify(t *rapid.T) {
 
 // TestModel: whatever happens, the journal holds what the map holds. Another seed: -rapid.seed=N -rapid.checks=M.
 func TestModel(t *testing.T) {
-	for name, value := range map[string]string{"rapid.seed": "20240601", "rapid.checks": "60", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.seed": "20240601", "rapid.checks": "40", "rapid.nofailfile": "true"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			if err := f.Value.Set(value); err != nil {
 				t.Fatal(err)
