@@ -78,6 +78,7 @@ func runDaemon(o mountOptions) error {
 	if err := closeStray(); err != nil {
 		return failed("mount "+o.dir, err, "")
 	}
+	_ = os.WriteFile("/proc/self/comm", []byte("ttfs"), 0) // it is `exe` else: a name in ps, no more
 	signal.Ignore(syscall.SIGHUP)
 	log := &lateLog{dir: o.dir}
 	defer log.close()

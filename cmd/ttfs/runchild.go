@@ -131,12 +131,12 @@ func runRunChild(ctl, title string, command []string) error {
 	if err != nil || agent == "" {
 		return status(126) // it was not registered; the parent says why
 	}
-	m := &mounted{dir: filepath.Dir(filepath.Dir(ctl))}
-	if _, err := m.ctl("task " + title); err != nil {
-		return &failure{code: 126, text: "run: its task cannot begin", err: err}
-	}
 	path, err := exec.LookPath(command[0])
 	if err == nil {
+		m := &mounted{dir: filepath.Dir(filepath.Dir(ctl))}
+		if _, err := m.ctl("task " + title); err != nil {
+			return &failure{code: 126, text: "run: its task cannot begin", err: err}
+		}
 		err = syscall.Exec(path, command, append(withoutAgent(os.Environ()), "TTFS_AGENT="+agent))
 	}
 	return &failure{code: exitCode(exitOfExec(err)), text: "run " + quoteArg(command[0]), err: err}

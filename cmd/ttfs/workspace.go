@@ -99,10 +99,10 @@ func realDir(path string) (string, error) {
 	return realDir(target)
 }
 
-// dead says whether the daemon of a mounted workspace is.
+// dead says whether the daemon of a mounted workspace is. A stat would not tell: the kernel answers it for a while.
 func (w workspace) dead() bool {
-	var st syscall.Stat_t
-	return w.mounted && syscall.Stat(w.dir, &st) == syscall.ENOTCONN
+	var st syscall.Statfs_t
+	return w.mounted && syscall.Statfs(w.dir, &st) == syscall.ENOTCONN
 }
 
 // live is find for verbs that need the mount. Errors: exitNotMounted.
