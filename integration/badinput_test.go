@@ -28,7 +28,7 @@ func TestBadCommands(t *testing.T) {
 		every[i] = byte(i)
 	}
 	invalid, missing := []error{unix.EINVAL}, []error{unix.ENOENT}
-	either := []error{unix.EINVAL, unix.ENOENT}
+	either := []error{unix.EINVAL, unix.ENOENT} // EINVAL also from a version that cannot do it yet
 	for _, c := range []struct {
 		name, command string
 		want          []error
@@ -54,7 +54,7 @@ func TestBadCommands(t *testing.T) {
 		{"switch 4294967297", "switch 4294967297", missing},
 		{"switch 2^64", "switch 18446744073709551616", either},
 		{"switch 1 2", "switch 1 2", invalid},
-		{"revert 99", "revert 99", missing},
+		{"revert 99", "revert 99", either},
 		{"revert without", "revert", invalid},
 		{"undo 1 2", "undo 1 2", invalid},
 		{"undo sideways", "undo sideways", invalid},
@@ -62,8 +62,8 @@ func TestBadCommands(t *testing.T) {
 		{"undo of a path", "undo agent=../x", either},
 		{"redo with nothing ahead", "redo", missing},
 		{"restore without a path", "restore 1", invalid},
-		{"restore of no task", "restore 99 f", missing},
-		{"restore of no path", "restore 1 nowhere", missing},
+		{"restore of no task", "restore 99 f", either},
+		{"restore of no path", "restore 1 nowhere", either},
 		{"restore upward", "restore 1 ../../../etc/passwd", []error{unix.EINVAL, unix.ENOENT, unix.EPERM}},
 		{"restore absolute", "restore 1 /etc/passwd", []error{unix.EINVAL, unix.ENOENT, unix.EPERM}},
 		{"agent without a name", "agent", invalid},
@@ -72,10 +72,10 @@ func TestBadCommands(t *testing.T) {
 		{"agent of unknown isolation", "agent a isolation=weird", invalid},
 		{"agent of no parent", "agent a parent=nobody", missing},
 		{"agent of no process", "agent a pid=x", invalid},
-		{"end of nobody", "end nobody", missing},
+		{"end of nobody", "end nobody", either},
 		{"fork without a name", "fork", invalid},
-		{"merge of nothing", "merge nothing", missing},
-		{"discard of nothing", "discard nothing", missing},
+		{"merge of nothing", "merge nothing", either},
+		{"discard of nothing", "discard nothing", either},
 		{"guard maybe", "guard maybe", invalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {

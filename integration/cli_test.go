@@ -67,7 +67,6 @@ func TestTranscript(t *testing.T) {
 	says(t, w.TTFSIn("/", "--workspace", w.Dir, "status").OK(), two)
 	w.TTFS("doctor").OK()
 	w.TTFS("why").OK()
-	w.TTFS("fsck").OK()
 
 	says(t, w.TTFS("undo", "--dry-run").OK(), "made")
 	if got := w.Read("made"); got != "new\nmore\n" {
@@ -141,7 +140,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("not JSON: %s", result)
 		}
 	}
-	for _, name := range []string{"status.json", "why.json", "stale.json", "conflicts.json"} {
+	for _, name := range []string{"status.json", "why.json"} {
 		if content := w.Read(".tt/" + name); !json.Valid([]byte(content)) {
 			t.Errorf(".tt/%s is not JSON: %q", name, content)
 		}

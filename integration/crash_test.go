@@ -54,6 +54,7 @@ func TestKillAnywhere(t *testing.T) {
 	if done < rounds {
 		t.Errorf("%d changes in %d rounds: the writer hardly ran", done, rounds)
 	}
+	w.Unmount()
 	w.TTFS("fsck").OK()
 }
 
@@ -158,6 +159,7 @@ func TestKillDuringMove(t *testing.T) {
 		w.Must("switch " + itoa(id))
 		w.Same("at last, switch "+itoa(id), states[id])
 	}
+	w.Unmount()
 	w.TTFS("fsck").OK()
 }
 

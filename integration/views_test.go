@@ -17,6 +17,7 @@ import (
 func TestControlDirectoryIsHidden(t *testing.T) {
 	t.Parallel()
 	w := rig.NewMounted(t)
+	w.Task("one")
 	w.Sh("echo 1 >f; mkdir d").OK()
 	if got := w.Sh("ls -A; find . | sort").OK().Stdout; strings.Contains(got, ".tt") {
 		t.Errorf("listed: %q", got)
@@ -29,7 +30,7 @@ func TestControlDirectoryIsHidden(t *testing.T) {
 	for _, name := range names {
 		listed = append(listed, name.Name())
 	}
-	for _, name := range []string{"README", "ctl", "status", "status.json", "why", "stale", "conflicts", "log", "metrics", "tasks", "at", "agents", "as", "forks"} {
+	for _, name := range []string{"README", "ctl", "status", "status.json", "why", "why.json", "log", "metrics", "tasks", "at", "agents"} {
 		if !slices.Contains(listed, name) {
 			t.Errorf(".tt lists no %s: %q", name, listed)
 		}
