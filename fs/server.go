@@ -56,12 +56,13 @@ type Server struct {
 
 // Mount opens the store, completes what a death interrupted, and mounts; it returns when the mount serves. Errors:
 // *overlay.Error with Foreign, Locked or NoSpace; what mount(2) or fusermount3 says.
-func Mount(o Options) (s *Server, err error) {
+func Mount(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	unix.Umask(0) // the callers' counts
-	s = &Server{o: o}
+	s := &Server{o: o}
+	var err error
 	ok := false
 	defer func() {
 		if !ok {
