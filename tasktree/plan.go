@@ -46,6 +46,16 @@ func (t *Tree) PlanUndo(a Agent) (Plan, error) {
 	return t.PlanSwitch(a, t.tasks[at].Parent)
 }
 
+// PlanRedoOver goes past the agent's active task, which began by itself after an undo and does not count, to the task
+// that redo would have gone to before it began. Errors: NothingToDo.
+func (t *Tree) PlanRedoOver(a Agent) (Plan, error) {
+	k := t.tasks[t.active[a]]
+	if k == nil || !k.Auto || k.Over == 0 {
+		return Plan{}, &Error{Op: "redo", Task: t.active[a], Kind: NothingToDo}
+	}
+	return t.PlanSwitch(a, k.Over)
+}
+
 // PlanRedo goes to the child of the active task that was left last. Errors: NothingToDo.
 func (t *Tree) PlanRedo(a Agent) (Plan, error) {
 	to := t.Last(a, t.active[a])

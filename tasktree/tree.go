@@ -35,6 +35,8 @@ type Task struct {
 	Title string
 	// Auto says that the task began by itself, at a write.
 	Auto bool
+	// Over is the task that redo would have gone to when this one began by itself; 0: none.
+	Over TaskID
 	// Sealed says that the task was left by a move: it is immutable.
 	Sealed bool
 	// Started and Ended are for people; nothing is decided by them. A zero Ended: not ended.

@@ -97,6 +97,29 @@ func TestRedoGoesWhereOneCameFrom(t *testing.T) {
 	}
 }
 
+func TestRedoOver(t *testing.T) {
+	tree := build(t)
+	if err := tree.SetActive("a", 2); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		k    Task
+		want error
+	}{
+		{Task{ID: 6, Parent: 2, Agent: "a", Over: 4}, NothingToDo},
+		{Task{ID: 7, Parent: 2, Agent: "a", Auto: true}, NothingToDo},
+		{Task{ID: 8, Parent: 2, Agent: "a", Auto: true, Over: 4}, nil},
+	} {
+		if err := errors.Join(tree.Add(c.k), tree.SetActive("a", c.k.ID)); err != nil {
+			t.Fatal(err)
+		}
+		p, err := tree.PlanRedoOver("a")
+		if !errors.Is(err, c.want) || err == nil && !slices.Equal(p.Steps, []Step{{Task: c.k.ID}, {Task: 4, Redo: true}}) {
+			t.Errorf("task %d: %v, %v", c.k.ID, p, err)
+		}
+	}
+}
+
 // TestPlanReachesTheGoal holds plans against a walker that knows nothing but the steps.
 func TestPlanReachesTheGoal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

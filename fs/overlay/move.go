@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ttfs/ttfs/journal"
@@ -40,9 +41,43 @@ func (e *Engine) Undo(a tasktree.Agent, o MoveOptions) (MoveResult, error) {
 	return e.move("undo", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanUndo(a) })
 }
 
-// Redo goes to the child of the active task that was left last. Errors: NothingToDo; those of Switch.
+// Redo goes to the child of the active task that was left last. An automatic task that did nothing but refresh git's
+// index, as `git status` does after an undo, does not bar the way. Errors: NothingToDo; those of Switch.
 func (e *Engine) Redo(a tasktree.Agent, o MoveOptions) (MoveResult, error) {
-	return e.move("redo", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanRedo(a) })
+	return e.move("redo", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) {
+		p, err := t.PlanRedo(a)
+		if errors.Is(err, tasktree.NothingToDo) && e.onlyGitIndex(t.Active(a)) {
+			return t.PlanRedoOver(a)
+		}
+		return p, err
+	})
+}
+
+// onlyGitIndex says whether a task touched nothing but the index of a git repository.
+func (e *Engine) onlyGitIndex(id tasktree.TaskID) bool {
+	im, err := e.readImages(id)
+	if err != nil || len(im.entries) == 0 {
+		return false
+	}
+	may := map[OID]bool{}
+	for at, o := range im.entries {
+		dir, found, err := e.getObject(at.dir)
+		if err != nil || !found || dir.at.name != ".git" || at.name != "index" && at.name != "index.lock" {
+			return false
+		}
+		may[at.dir], may[o] = true, true
+	}
+	for o := range im.metas {
+		if !may[o] {
+			return false
+		}
+	}
+	for o := range im.contents {
+		if !may[o] {
+			return false
+		}
+	}
+	return true
 }
 
 // Switch goes to any task of the agent's tree, 0 included. Errors: NoTask, NotYours, Conflict, NoSpace, Damaged, IO;

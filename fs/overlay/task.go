@@ -94,6 +94,7 @@ func encodeTask(k *tasktree.Task) []byte {
 	e.i(stamp(k.Started))
 	e.i(stamp(k.Ended))
 	e.u(uint64(k.Files))
+	e.u(uint64(k.Over))
 	return e.b
 }
 
@@ -116,6 +117,7 @@ func decodeTask(id tasktree.TaskID, b []byte) (tasktree.Task, error) {
 	k := tasktree.Task{ID: id, Parent: tasktree.TaskID(d.u()), Agent: tasktree.Agent(d.s()), Under: tasktree.TaskID(d.u()), Title: d.s()}
 	k.Auto, k.Sealed, k.Incomplete = d.flag(), d.flag(), d.flag()
 	k.Started, k.Ended, k.Files = unstamp(d.i()), unstamp(d.i()), int(d.u())
+	k.Over = tasktree.TaskID(d.u())
 	return k, d.err
 }
 
@@ -276,6 +278,9 @@ func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktre
 	k := tasktree.Task{ID: t.tree.Next(), Parent: parent, Agent: a, Title: title, Auto: auto, Started: now}
 	if p := t.parents[a]; p != "" {
 		k.Under = t.tree.Active(p)
+	}
+	if auto {
+		k.Over = t.tree.Last(a, parent)
 	}
 	var b journal.Batch
 	old, had := t.tree.Get(parent)
