@@ -1,0 +1,75 @@
+# The targets that people and CI use. Everything runs without a terminal, without standard input, and with HOME unset.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+export HOME := $(or $(HOME),/root)
+export GOFLAGS := -buildvcs=false
+GO ?= go
+# Tests give mounts and temporary files their own modes; files of the build are for everybody.
+UMASK := umask 022
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+STATICCHECK_VERSION := v0.8.2
+STATICCHECK := $(CURDIR)/.tools/staticcheck-$(STATICCHECK_VERSION)
+UNIT := $(addsuffix /...,$(wildcard ./cas ./cmd ./fs ./guard ./journal ./tasktree))
+
+.PHONY: all build run check tools static unit integration bench nightly demo clean
+all: build
+
+build: ## ./ttfs
+	@$(UMASK)
+	$(GO) build -ldflags '-X main.version=$(VERSION)' -o ttfs ./cmd/ttfs
+
+run: build ## make run DIR=~/project CMD='claude': CMD as an agent inside DIR
+	@.ci/fuse
+	export CMD="$${CMD-$${SHELL:-/bin/sh}}"
+	cd "$(or $(DIR),.)"
+	exec "$(CURDIR)/ttfs" run -- /bin/sh -c "$$CMD"
+
+check: tools static unit integration ## all that CI runs
+
+tools: ## Debian packages that the tests use, if they are missing
+	@.ci/tools integration/tools.txt
+
+static: $(STATICCHECK)
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' 2>/dev/null || find . -name '*.go' -not -path './.tools/*'))
+	if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+
+$(STATICCHECK):
+	@$(UMASK)
+	mkdir -p .tools
+	for try in 1 2 3; do
+		if GOBIN="$(CURDIR)/.tools" $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION); then break; fi
+		if [ $$try = 3 ]; then exit 1; fi
+		sleep 5
+	done
+	mv .tools/staticcheck "$@"
+
+unit: ## tests without a mount
+	@$(UMASK)
+	$(GO) test -race -timeout 10m $(UNIT)
+
+integration: build ## the built binary on real mounts
+	@$(UMASK)
+	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 20m ./integration/...
+
+bench: build tools ## the tables of docs/performance.md
+	@$(UMASK)
+	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 120m ./integration/bench -run '^$$' -bench . -benchtime 7x
+
+nightly: build tools ## the same tests for hours: a million operations, a thousand crashes
+	@$(UMASK)
+	export TTFS_NIGHTLY=1
+	$(GO) test -timeout 6h $(UNIT)
+	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 6h ./integration/...
+
+demo: build ## one minute: three tasks, a branch, undo, redo, a crash, a remount
+	@docs/demo.sh "$(CURDIR)/ttfs"
+
+clean:
+	rm -rf ttfs .tools bin
