@@ -1,9 +1,9 @@
 package overlay
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -343,16 +343,11 @@ func describe(full string, st *Stat) (string, error) {
 		target, err := os.Readlink(full)
 		return d + fmt.Sprintf(" -> %q", target), err
 	case unix.S_IFREG:
-		b, err := os.ReadFile(full)
+		bytes, err := describeBytes(full, int64(st.Size))
 		if err != nil {
 			return "", err
 		}
-		d += fmt.Sprintf(" size=%d sum=%x", len(b), sha256.Sum256(b))
-		holes, err := holesOf(full, int64(len(b)))
-		if err != nil {
-			return "", err
-		}
-		d += " holes=" + holes
+		d += bytes
 	}
 	fd, err := openAt(unix.AT_FDCWD, full, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -366,20 +361,28 @@ func describe(full string, st *Stat) (string, error) {
 	return d, err
 }
 
-func holesOf(full string, size int64) (string, error) {
+// sumSeed is one for all snapshots of a run.
+var sumSeed = maphash.MakeSeed()
+
+// describeBytes is the size, the holes and a sum of the rest of a file.
+func describeBytes(full string, size int64) (string, error) {
 	f, err := os.Open(full)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	var out []string
+	var sum maphash.Hash
+	sum.SetSeed(sumSeed)
+	var holes []string
 	err = extents(int(f.Fd()), 0, size, func(s span, hole bool) error {
 		if hole {
-			out = append(out, fmt.Sprintf("%d-%d", s.from, s.to))
+			holes = append(holes, fmt.Sprintf("%d-%d", s.from, s.to))
+			return nil
 		}
-		return nil
+		_, err := io.Copy(&sum, io.NewSectionReader(f, s.from, s.to-s.from))
+		return err
 	})
-	return strings.Join(out, ","), err
+	return fmt.Sprintf(" size=%d sum=%x holes=%s", size, sum.Sum64(), strings.Join(holes, ",")), err
 }
 
 // differ tells what is different between two snapshots, "" for nothing.
