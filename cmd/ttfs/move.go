@@ -23,7 +23,6 @@ func (o *moveOptions) flags(c *cobra.Command) {
 	f.BoolVar(&o.request.skip, "skip", false, "move all but what conflicts")
 	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "say what would change, and change nothing")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	c.MarkFlagsMutuallyExclusive("force", "skip")
 }
 
 // runMove makes a move, or says what it would do.
