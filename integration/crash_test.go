@@ -76,6 +76,11 @@ func killUnderWriter(t *testing.T, w *rig.Workspace, random *rand.Rand, from int
 	moment := time.Duration(random.IntN(4000)) * time.Microsecond
 	rig.Eventually(t, "the writer's first changes", func() bool { return lines(log) > goal })
 	spin(moment)
+	select {
+	case err := <-ended:
+		t.Fatalf("the writer ended while the daemon was alive: %v: %s", err, said.String())
+	default:
+	}
 	w.Kill()
 	select {
 	case err := <-ended:
@@ -86,6 +91,7 @@ func killUnderWriter(t *testing.T, w *rig.Workspace, random *rand.Rand, from int
 		_ = cmd.Cancel()
 		t.Fatalf("the writer hangs on a mount whose daemon was killed")
 	}
+	w.Bury()
 	return from + lines(log)
 }
 
@@ -145,6 +151,7 @@ func TestKillDuringMove(t *testing.T) {
 		} else if err != nil {
 			limit += limit / 2
 		}
+		w.Bury()
 		w.Mount()
 		now := w.Active()
 		if now != from && now != to {

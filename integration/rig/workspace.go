@@ -104,28 +104,27 @@ func (w *Workspace) Unmount() {
 // Daemon is the pid of the mounted workspace's daemon.
 func (w *Workspace) Daemon() int { return w.daemon }
 
-// Kill kills the daemon with SIGKILL and takes the dead mount away, as a person
-// would after a crash.
+// Kill kills the daemon with SIGKILL and waits until it is gone. The dead mount
+// stays, so that whoever is in a call gets an error and nothing falls through to
+// the plain directory: Bury takes it away. A request that still waits means that
+// some other process holds the daemon's /dev/fuse (a child that inherited it).
 func (w *Workspace) Kill() {
 	w.t.Helper()
-	if err := syscall.Kill(w.daemon, syscall.SIGKILL); err != nil {
+	pid := w.daemon
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		w.t.Fatalf("kill the daemon: %v", err)
 	}
-	w.bury()
-}
-
-// bury waits until the killed daemon is gone and detaches its dead mount. Whoever
-// waits for an answer must have got an error by then: if not, some other process
-// still holds the daemon's /dev/fuse (a child that inherited it).
-func (w *Workspace) bury() {
-	w.t.Helper()
-	pid := w.daemon
 	w.daemon = 0
 	Eventually(w.t, fmt.Sprintf("the killed daemon %d to end", pid), func() bool { return !Alive(pid) })
 	if m, found := w.mount(); found && !poll(10*time.Second, func() bool { return waiting(m.minor) == 0 }) {
 		w.t.Errorf("the connection outlives its daemon: %d requests still wait", waiting(m.minor))
 		abortConnection(m.minor)
 	}
+}
+
+// Bury detaches the mount whose daemon was killed, as a person would.
+func (w *Workspace) Bury() {
+	w.t.Helper()
 	for w.Mounted() {
 		if err := unix.Unmount(w.Dir, unix.MNT_DETACH); err != nil {
 			w.t.Fatalf("detach the dead mount: %v", err)
