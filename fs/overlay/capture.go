@@ -195,7 +195,7 @@ func (ch *change) content(n *node, fd int, from, to int64) error {
 		to = min((min(to, int64(st.Size))+blockBytes-1)/blockBytes*blockBytes, int64(st.Size))
 		gaps = cov.gaps(from, to)
 	}
-	pieces, err := ch.e.capture(fd, gaps, st.Blocks*512 < st.Size)
+	pieces, err := ch.e.capture(fd, gaps)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,9 @@ func extents(fd int, from, to int64, f func(s span, hole bool) error) error {
 }
 
 // capture keeps the bytes of gaps of an open file. The pieces are safe against the death of the process when it
-// returns; copies that it made are dropped again when it fails. sparse says that the file may have holes.
-func (e *Engine) capture(fd int, gaps []span, sparse bool) (pieces []piece, err error) {
+// returns; copies that it made are dropped again when it fails. Holes are looked for always: the number of blocks of a file
+// says nothing of them, since its attributes may have a block too.
+func (e *Engine) capture(fd int, gaps []span) (pieces []piece, err error) {
 	defer func() {
 		if err != nil {
 			for i := range pieces {
@@ -78,11 +79,7 @@ func (e *Engine) capture(fd int, gaps []span, sparse bool) (pieces []piece, err 
 			pieces = append(pieces, piece{off: s.from, size: s.to - s.from, kind: pieceInline, data: b})
 			return nil
 		}
-		if !sparse {
-			err = take(g, false)
-		} else {
-			err = extents(fd, g.from, g.to, take)
-		}
+		err = extents(fd, g.from, g.to, take)
 		if err != nil {
 			return pieces, storeError("keep the bytes before", err)
 		}
@@ -283,7 +280,11 @@ func (e *Engine) restorePiece(fd int, p *piece, size, limit int64) error {
 			if from >= to {
 				return nil
 			}
-			err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from)
+			end := to
+			if to == size {
+				end = (to + blockBytes) / blockBytes * blockBytes // the last block is freed only when all of it is punched
+			}
+			err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, end-from)
 			if err == nil || !errors.Is(err, unix.EOPNOTSUPP) {
 				return err
 			}
@@ -329,7 +330,7 @@ func (e *Engine) inverse(fd int, c *content) (*content, error) {
 	}
 	// From a whole block on: in a copy that begins within a block the holes are at other places.
 	want.add(min(c.size/blockBytes*blockBytes, now.size), now.size)
-	pieces, err := e.capture(fd, want.spans, st.Blocks*512 < st.Size)
+	pieces, err := e.capture(fd, want.spans)
 	if err != nil {
 		return nil, err
 	}
