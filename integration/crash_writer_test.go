@@ -87,7 +87,8 @@ gone = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECONNREFUSED)
 def dying():
     for _ in range(10000):
         try: os.statvfs(".")
-        except OSError as e: return e.errno in gone or e.errno == errno.EIO
+        except OSError as e:
+            if e.errno in gone: return True
         time.sleep(0.001)
     return False
 
