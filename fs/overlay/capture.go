@@ -55,7 +55,9 @@ func (ch *change) entry(dir *node, name string, n, comes *node) error {
 		return nil
 	}
 	var id OID
-	if n != nil {
+	// Before the task there was nothing in a directory that it made. What it made itself has no other record of its places:
+	// it must not be told to have been here.
+	if n != nil && !dir.bornIn(ch.run.id) {
 		if id, err = ch.number(n, d, name); err != nil {
 			return err
 		}
