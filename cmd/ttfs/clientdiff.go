@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/aymanbagabas/go-udiff"
 )
@@ -66,7 +67,7 @@ const maxDiffBytes = 8 << 20
 // diffSide is one side of a diff.
 type diffSide struct {
 	label, text string
-	mode        os.FileMode
+	mode        uint32 // st_mode
 	there       bool
 	binary      bool
 }
@@ -80,17 +81,20 @@ func (m *mounted) side(id uint64, prefix, path string) (diffSide, error) {
 	if err != nil {
 		return diffSide{}, failed("diff", err, "`ttfs diff N` shows another agent's tasks one by one")
 	}
-	s := diffSide{label: prefix + "/" + path, mode: st.Mode(), there: true}
+	s := diffSide{label: prefix + "/" + path, there: true}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		s.mode = sys.Mode
+	}
 	switch {
-	case s.mode&os.ModeSymlink != 0:
+	case st.Mode()&os.ModeSymlink != 0:
 		target, err := os.Readlink(full)
 		if err != nil {
 			return s, failed("diff", err, "")
 		}
 		s.text = target + "\n"
-	case s.mode.IsRegular() && st.Size() > maxDiffBytes:
+	case st.Mode().IsRegular() && st.Size() > maxDiffBytes:
 		s.binary = true
-	case s.mode.IsRegular():
+	case st.Mode().IsRegular():
 		b, err := os.ReadFile(full)
 		if err != nil {
 			return s, failed("diff", err, "")
@@ -117,18 +121,19 @@ func (m *mounted) diffPath(w io.Writer, from, to uint64, path string) error {
 // diffSides is the part of a diff that is about one path. Shape: that of `.tt/tasks/N/diff`.
 func diffSides(path string, a, b diffSide) string {
 	text := ""
+	isDir := a.mode&syscall.S_IFMT == syscall.S_IFDIR || b.mode&syscall.S_IFMT == syscall.S_IFDIR
 	if a.there && b.there && a.mode != b.mode {
-		if a.mode.IsDir() && b.mode.IsDir() {
-			return fmt.Sprintf("directory %s: mode %04o -> %04o\n", path, a.mode.Perm(), b.mode.Perm())
+		if (a.mode^b.mode)&syscall.S_IFMT == 0 && isDir {
+			return fmt.Sprintf("directory %s: mode %04o -> %04o\n", path, a.mode&0o7777, b.mode&0o7777)
 		}
-		text = fmt.Sprintf("old mode %s %s\nnew mode %s %s\n", a.mode, path, b.mode, path)
+		text = fmt.Sprintf("old mode %06o %s\nnew mode %06o %s\n", a.mode, path, b.mode, path)
 	}
 	switch {
 	case a.binary != b.binary, a.binary && a.text != b.text, a.binary && a.text == "":
 		return text + fmt.Sprintf("Binary files %s and %s differ\n", a.label, b.label)
 	case a.text != b.text:
 		return text + udiff.Unified(a.label, b.label, a.text, b.text)
-	case a.there != b.there && !a.mode.IsDir() && !b.mode.IsDir():
+	case a.there != b.there && !isDir:
 		return text + fmt.Sprintf("--- %s\n+++ %s\n", a.label, b.label) // an empty file came or went
 	}
 	return text

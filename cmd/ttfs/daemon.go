@@ -87,10 +87,10 @@ func runDaemon(o mountOptions) error {
 	}
 	server, stop, err := serve(o, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
-		_ = log.open() // what fails here is told anyhow
+		_ = log.open(false) // what fails here is told anyhow
 		return err
 	}
-	if err := log.open(); err != nil {
+	if err := log.open(true); err != nil {
 		return errors.Join(failed("open the log of "+o.dir, err, ""), server.UnmountLazy(), server.Close())
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

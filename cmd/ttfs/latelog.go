@@ -48,8 +48,9 @@ func (l *lateLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// open begins to write to `.tt/daemon.log`, where a store of ours is.
-func (l *lateLog) open() error {
+// open begins to write to `.tt/daemon.log`. create says that the store is ours; else only a log that is there is gone on
+// with, so that nothing of a foreign directory is changed.
+func (l *lateLog) open(create bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	tt, err := unix.Openat(l.under, ".tt", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -57,11 +58,11 @@ func (l *lateLog) open() error {
 		return err
 	}
 	defer unix.Close(tt)
-	var st unix.Stat_t
-	if err := unix.Fstatat(tt, "format", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
+	flags := unix.O_WRONLY | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if create {
+		flags |= unix.O_CREAT
 	}
-	fd, err := unix.Openat(tt, "daemon.log", unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(tt, "daemon.log", flags, 0o600)
 	if err != nil {
 		return err
 	}
