@@ -121,7 +121,7 @@ func TestClientDiff(t *testing.T) {
 func TestTell(t *testing.T) {
 	m := pretend(t)
 	var b strings.Builder
-	if err := m.tell("user", agentMark{active: 4, newest: 4}, &b); err != nil {
+	if err := m.tell("user", agentMark{active: 4}, &b); err != nil {
 		t.Fatal(err)
 	}
 	const one = "ttfs: user changed 2 paths:\n  modified common\n  created  only5\nundo with: ttfs undo --agent user\n"
@@ -129,11 +129,11 @@ func TestTell(t *testing.T) {
 		t.Errorf("\n%swant\n%s", b.String(), one)
 	}
 	b.Reset()
-	if err := m.tell("user", agentMark{active: 2, newest: 3}, &b); err != nil || !strings.Contains(b.String(), "ttfs switch 2 --agent user") {
+	if err := m.tell("user", agentMark{active: 2}, &b); err != nil || !strings.Contains(b.String(), "ttfs switch 2 --agent user") {
 		t.Errorf("two tasks: %s%v", b.String(), err)
 	}
 	b.Reset()
-	if err := m.tell("user", agentMark{active: 5, newest: 5}, &b); err != nil || b.String() != "ttfs: user changed nothing\n" {
+	if err := m.tell("user", agentMark{active: 5}, &b); err != nil || b.String() != "ttfs: user changed nothing\n" {
 		t.Errorf("%s%v", b.String(), err)
 	}
 	b.Reset()

@@ -67,6 +67,10 @@ func (l *lateLog) open(create bool) error {
 		return err
 	}
 	l.file = os.NewFile(uintptr(fd), "daemon.log")
+	var st unix.Stat_t
+	if unix.Geteuid() == 0 && unix.Fstatat(l.under, "", &st, unix.AT_EMPTY_PATH) == nil {
+		_ = unix.Fchown(fd, int(st.Uid), int(st.Gid)) // all of the store is the owner's; the mode keeps others out in any case
+	}
 	_, err = l.file.Write(l.kept)
 	l.kept = nil
 	return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // maxTold bounds the paths that run names.
@@ -12,23 +11,17 @@ const maxTold = 10
 
 // agentMark is where an agent was before something.
 type agentMark struct {
-	active, newest uint64
+	active uint64
 }
 
 // mark says where an agent is. One that is not there is before its first task.
 func (m *mounted) mark(agent string) (agentMark, error) {
 	var at agentMark
-	all, err := m.list("agents/" + agent + "/list.json")
-	if errors.Is(err, os.ErrNotExist) {
+	var err error
+	at.active, err = m.active(agent)
+	if errors.Is(err, exitNoTask) {
 		return at, nil
 	}
-	if err != nil {
-		return at, err
-	}
-	for _, t := range all {
-		at.newest = max(at.newest, t.ID)
-	}
-	at.active, err = m.active(agent)
 	return at, err
 }
 
