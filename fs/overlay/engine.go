@@ -53,6 +53,17 @@ type Notifier interface {
 type Changes struct {
 	Entries []EntryChange
 	Nodes   []NodeID
+	// Objects are those in the tree whose content or metadata changed, whether the kernel knows them or not.
+	Objects []ObjectChange
+}
+
+// ObjectChange is an object whose content or metadata changed.
+type ObjectChange struct {
+	// Path is where it is after the move.
+	Path string
+	// Ino is its inode number, and DirIno that of the directory that it is in.
+	Ino, DirIno   uint64
+	Content, Meta bool
 }
 
 // EntryChange is a name whose object changed.
@@ -63,6 +74,13 @@ type EntryChange struct {
 	Path string
 	// Had and Has say whether there was and is an object at the name.
 	Had, Has bool
+	// DirIno is the inode number of the directory.
+	DirIno uint64
+	// Was, WasIno and WasDir are of the object that was there: its node, 0 if the kernel knows none, its inode number,
+	// and whether it is a directory.
+	Was    NodeID
+	WasIno uint64
+	WasDir bool
 }
 
 // Engine is one workspace, open. All methods may be called at once from many goroutines.

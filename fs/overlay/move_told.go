@@ -3,6 +3,8 @@ package overlay
 import (
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // tell brings the table of nodes up to date after a step, and remembers what the kernel must hear of.
@@ -107,7 +109,8 @@ func (m *mover) changes() Changes {
 			continue
 		}
 		path, inTree := e.pathOf(at.dir, 0)
-		ent := EntryChange{Name: at.name, Had: m.seen.entries[at] != 0}
+		ent := EntryChange{Name: at.name, Had: m.seen.entries[at] != 0, DirIno: o.key.ino}
+		m.tellWas(&ent, m.seen.entries[at])
 		if inTree {
 			ent.Path = joinPath(path, at.name)
 		}
@@ -149,7 +152,57 @@ func (m *mover) changes() Changes {
 			add(id)
 		}
 	}
+	c.Objects = m.objects()
 	return c
+}
+
+// tellWas says what was at a name.
+func (m *mover) tellWas(ent *EntryChange, id OID) {
+	if id == 0 {
+		return
+	}
+	o, found, err := m.e.getObject(id)
+	if err != nil || !found {
+		return
+	}
+	ent.WasIno, ent.WasDir = o.key.ino, o.kind == unix.S_IFDIR
+	if n := m.e.known(o.key); n != nil {
+		ent.Was = n.id
+		m.e.unpin(n)
+	}
+}
+
+// objects are those of the tree whose content or metadata the move changed.
+func (m *mover) objects() []ObjectChange {
+	e := m.e
+	all := map[OID]ObjectChange{}
+	for id := range m.seen.contents {
+		all[id] = ObjectChange{Content: true}
+	}
+	for id := range m.seen.metas {
+		c := all[id]
+		c.Meta = true
+		all[id] = c
+	}
+	var out []ObjectChange
+	for _, id := range sortedOIDs(all) {
+		o, found, err := e.getObject(id)
+		if err != nil || !found {
+			continue
+		}
+		c := all[id]
+		c.Ino = o.key.ino
+		if id != rootOID {
+			dir, found, err := e.getObject(o.at.dir)
+			up, inTree := e.pathOf(o.at.dir, 0)
+			if err != nil || !found || !inTree || e.inHold(id, o.key) {
+				continue
+			}
+			c.Path, c.DirIno = joinPath(up, o.at.name), dir.key.ino
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // paths are what the move changed, sorted: entries that came, went or were replaced, and files that got other bytes.
