@@ -24,18 +24,24 @@ const (
 
 var pastTense = map[string]string{opCreate: "created", opModify: "modified", opDelete: "deleted"}
 
-// comparer finds what is different between two views, looking only where images say that something may be.
+// comparer finds what is different between two views, looking only where images say that something may be: at the entries,
+// with all that is below them, and at the objects whose bytes or metadata are kept.
 type comparer struct {
 	a, b *view
+	seen map[string]bool
 	out  map[string]string // path -> op
 }
 
 // compare is the paths that are different in b, sorted.
 func (e *Engine) compare(a, b *view, keys *images) ([]Change, error) {
-	c := &comparer{a: a, b: b, out: map[string]string{}}
+	c := &comparer{a: a, b: b, seen: map[string]bool{}, out: map[string]string{}}
 	for _, at := range sortedSpots(keys.entries) {
-		if err := c.entry(at); err != nil {
-			return nil, err
+		for _, v := range []*view{a, b} {
+			if dir, inTree := v.pathOf(at.dir, 0); inTree {
+				if err := c.path(joinPath(dir, at.name), true); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	ids := map[OID]bool{}
@@ -46,8 +52,12 @@ func (e *Engine) compare(a, b *view, keys *images) ([]Change, error) {
 		ids[id] = true
 	}
 	for _, id := range sortedOIDs(ids) {
-		if err := c.object(id); err != nil {
-			return nil, err
+		for _, v := range []*view{a, b} {
+			for _, path := range v.pathsOf(id) {
+				if err := c.path(path, false); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	out := make([]Change, 0, len(c.out))
@@ -58,117 +68,84 @@ func (e *Engine) compare(a, b *view, keys *images) ([]Change, error) {
 	return out, nil
 }
 
-func at(v *view, s spot) (*ref, string, error) {
-	dir, inTree := v.pathOf(s.dir, 0)
-	if !inTree {
-		return nil, "", nil
-	}
-	o, _, err := v.e.getObject(s.dir)
-	if err != nil {
-		return nil, "", err
-	}
-	r, err := v.lookup(&ref{id: s.dir, kind: o.kind}, s.name)
-	if err == unix.ENOENT {
-		return nil, joinPath(dir, s.name), nil
-	}
-	return r, joinPath(dir, s.name), err
-}
-
-func (c *comparer) entry(s spot) error {
-	ra, pa, err := at(c.a, s)
-	if err != nil {
-		return err
-	}
-	rb, pb, err := at(c.b, s)
-	if err != nil {
-		return err
-	}
-	if ra != nil && rb != nil && pa == pb {
-		if ra.id == rb.id && ra.id != 0 {
-			return nil
-		}
-		if ra.kind != unix.S_IFDIR && rb.kind != unix.S_IFDIR {
-			same, err := c.same(ra, rb)
-			if err == nil && !same {
-				c.out[pa] = opModify
-			}
-			return err
-		}
-	}
-	if ra != nil {
-		if err := c.walk(c.a, ra, pa, opDelete); err != nil {
-			return err
-		}
-	}
-	if rb != nil {
-		return c.walk(c.b, rb, pb, opCreate)
-	}
-	return nil
-}
-
-// walk tells everything from a path down. What is deleted in one view and created in the other is modified, unless it
-// is the same.
-func (c *comparer) walk(v *view, r *ref, path, op string) error {
-	if trimStore(path) {
+// path compares what is at a path; with deep also what is below it, unless it is one and the same object.
+func (c *comparer) path(path string, deep bool) error {
+	if path == "" && deep || c.seen[path] {
 		return nil
 	}
-	if was, has := c.out[path]; has && was != op {
-		delete(c.out, path)
-		ra, errA := c.a.resolve(path)
-		rb, errB := c.b.resolve(path)
-		if errA == nil && errB == nil {
-			same, err := c.same(ra, rb)
-			if err != nil {
-				return err
-			}
-			if !same {
-				c.out[path] = opModify
-			}
-		}
-	} else {
-		c.out[path] = op
-	}
-	if r.kind != unix.S_IFDIR {
-		return nil
-	}
-	names, err := v.list(r)
+	ra, err := absentNil(c.a.resolve(path))
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		sub, err := v.lookup(r, name)
+	rb, err := absentNil(c.b.resolve(path))
+	if err != nil {
+		return err
+	}
+	if deep {
+		return c.below(path, ra, rb)
+	}
+	return c.judge(path, ra, rb)
+}
+
+// absentNil makes of "there is nothing" a nil.
+func absentNil(r *ref, err error) (*ref, error) {
+	if err == unix.ENOENT || err == unix.ENOTDIR {
+		return nil, nil
+	}
+	return r, err
+}
+
+func (c *comparer) below(path string, ra, rb *ref) error {
+	if c.seen[path] || trimStore(path) || ra != nil && rb != nil && ra.id == rb.id && ra.id != 0 {
+		return nil // what changed of one object is told by its own images
+	}
+	c.seen[path] = true
+	if err := c.judge(path, ra, rb); err != nil {
+		return err
+	}
+	subs := map[string][2]*ref{}
+	for i, v := range []*view{c.a, c.b} {
+		dir := [2]*ref{ra, rb}[i]
+		if dir == nil || dir.kind != unix.S_IFDIR {
+			continue
+		}
+		names, err := v.list(dir)
 		if err != nil {
 			return err
 		}
-		if err := c.walk(v, sub, joinPath(path, name), op); err != nil {
+		for _, name := range names {
+			sub, err := v.lookup(dir, name)
+			if err != nil {
+				return err
+			}
+			pair := subs[name]
+			pair[i] = sub
+			subs[name] = pair
+		}
+	}
+	for name, pair := range subs {
+		if err := c.below(joinPath(path, name), pair[0], pair[1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *comparer) object(id OID) error {
-	path, inTree := c.b.pathOf(id, 0)
-	if !inTree || path == "" {
-		return nil
-	}
-	if _, told := c.out[path]; told {
-		return nil
-	}
-	was, existed := c.a.pathOf(id, 0)
-	if !existed || was != path {
-		return nil // its entries tell
-	}
-	o, found, err := c.a.e.getObject(id)
-	if err != nil || !found {
+func (c *comparer) judge(path string, ra, rb *ref) error {
+	switch {
+	case ra == nil && rb == nil:
+	case ra == nil:
+		c.out[path] = opCreate
+	case rb == nil:
+		c.out[path] = opDelete
+	default:
+		same, err := c.same(ra, rb)
+		if err == nil && !same {
+			c.out[path] = opModify
+		}
 		return err
 	}
-	r := &ref{id: id, kind: o.kind}
-	same, err := c.same(r, r)
-	if err == nil && !same {
-		c.out[path] = opModify
-	}
-	return err
+	return nil
 }
 
 // same compares what is at a in the one view with what is at b in the other: content, and metadata but for times.

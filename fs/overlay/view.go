@@ -19,12 +19,12 @@ type view struct {
 	byDir    map[OID]map[string]OID
 	metas    map[OID]meta
 	contents map[OID][]*content // to be put over the live bytes, in this order
-	where    map[OID]spot
+	names    map[OID][]spot     // where the entries say that an object is
 }
 
 // newView reads the images of a plan. An empty plan is the live tree.
 func (e *Engine) newView(p tasktree.Plan) (*view, error) {
-	v := &view{e: e, entries: map[spot]OID{}, byDir: map[OID]map[string]OID{}, metas: map[OID]meta{}, contents: map[OID][]*content{}, where: map[OID]spot{}}
+	v := &view{e: e, entries: map[spot]OID{}, byDir: map[OID]map[string]OID{}, metas: map[OID]meta{}, contents: map[OID][]*content{}, names: map[OID][]spot{}}
 	for _, s := range p.Steps {
 		im, err := e.readImages(s.Task)
 		if err != nil {
@@ -46,8 +46,8 @@ func (e *Engine) newView(p tasktree.Plan) (*view, error) {
 			v.byDir[at.dir] = map[string]OID{}
 		}
 		v.byDir[at.dir][at.name] = id
-		if _, has := v.where[id]; !has && id != 0 {
-			v.where[id] = at
+		if id != 0 {
+			v.names[id] = append(v.names[id], at)
 		}
 	}
 	return v, nil
@@ -327,7 +327,7 @@ func (v *view) readlink(r *ref) ([]byte, error) {
 	return readlink(fd)
 }
 
-// pathOf is where an object is in the view; false when it is not in its tree.
+// pathOf is where a directory is in the view; false when it is not in its tree.
 func (v *view) pathOf(id OID, depth int) (string, bool) {
 	if id == rootOID {
 		return "", true
@@ -335,8 +335,10 @@ func (v *view) pathOf(id OID, depth int) (string, bool) {
 	if depth > maxDepth {
 		return "", false
 	}
-	at, has := v.where[id]
-	if !has {
+	var at spot
+	if names := v.names[id]; len(names) > 0 {
+		at = names[0]
+	} else {
 		o, found, err := v.e.getObject(id)
 		if err != nil || !found || o.at.dir == 0 || v.e.inHold(id, o.key) {
 			return "", false
@@ -351,6 +353,39 @@ func (v *view) pathOf(id OID, depth int) (string, bool) {
 		return "", false
 	}
 	return joinPath(up, at.name), true
+}
+
+// pathsOf is every place of an object in the view that is known: a file may have several names.
+func (v *view) pathsOf(id OID) []string {
+	if id == rootOID {
+		return []string{""}
+	}
+	spots := v.names[id]
+	if o, found, err := v.e.getObject(id); err == nil && found {
+		for _, at := range []spot{o.at, o.was} {
+			if _, told := v.entries[at]; !told && at.dir != 0 && v.e.isAt(at, o.key) {
+				spots = append(spots[:len(spots):len(spots)], at)
+			}
+		}
+	}
+	var paths []string
+	for _, at := range spots {
+		if up, inTree := v.pathOf(at.dir, 0); inTree {
+			paths = append(paths, joinPath(up, at.name))
+		}
+	}
+	return paths
+}
+
+// isAt says whether an inode has a name.
+func (e *Engine) isAt(at spot, k inoKey) bool {
+	fd, done, err := e.openDir(at.dir, 0)
+	if err != nil {
+		return false
+	}
+	defer done()
+	var st Stat
+	return statAt(fd, at.name, &st) == nil && keyOf(&st) == k
 }
 
 // Tree is the workspace as it was, read-only. Its methods take paths from its root, "" for the root itself.

@@ -1,0 +1,614 @@
+package overlay
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// actor is one agent at work in a directory of its own, with what its workspace must look like at each of its tasks.
+type actor struct {
+	agent tasktree.Agent
+	dir   string
+	fs    *naive // its directory
+	at    tasktree.TaskID
+	tasks map[tasktree.TaskID]*remembered
+	last  map[tasktree.TaskID]tasktree.TaskID // where redo goes
+	files map[*Handle]int                     // open handles, and the inode each is of
+}
+
+// remembered is the end of a task.
+type remembered struct {
+	parent tasktree.TaskID
+	fs     *naive            // nil while the task goes on
+	disk   map[string]string // the snapshot
+}
+
+// machine does random operations and moves and holds the engine against the naive filesystem.
+type machine struct {
+	*stand
+	actors []*actor
+	a      *actor // whose turn it is
+	ops    int
+	log    []string // what was done, for the one who reads a failure
+}
+
+func newMachine(t *testing.T, seed uint64) *machine {
+	m := &machine{stand: newStand(t, seed)}
+	for _, name := range []string{"x", "y"} {
+		m.agent = "setup"
+		m.must(m.mkdir(name, 0o755))
+		a := &actor{agent: tasktree.Agent("agent-" + name), dir: name, fs: newNaive(), tasks: map[tasktree.TaskID]*remembered{}, last: map[tasktree.TaskID]tasktree.TaskID{}, files: map[*Handle]int{}}
+		m.actors = append(m.actors, a)
+		m.turn(a)
+		// What is there before the first task is made as "setup" would.
+		m.agent = "setup"
+		for range 25 {
+			m.operation()
+		}
+		m.agent = a.agent
+		m.old()
+		m.releaseAll()
+		a.tasks[0] = &remembered{}
+	}
+	for _, a := range m.actors {
+		m.turn(a)
+		m.leave()
+	}
+	return m
+}
+
+func (m *machine) turn(a *actor) { m.a, m.agent = a, a.agent }
+
+func (m *machine) note(format string, args ...any) {
+	m.log = append(m.log, fmt.Sprintf("%s@%d ", m.agent, m.a.at)+fmt.Sprintf(format, args...))
+}
+
+// fatal ends the test with the last things that were done.
+func (m *machine) fatal(format string, args ...any) {
+	m.t.Helper()
+	m.t.Fatalf("%s\nafter %d operations, the last of which:\n  %s", fmt.Sprintf(format, args...), m.ops, strings.Join(m.log[max(0, len(m.log)-tail):], "\n  "))
+}
+
+// some is a random path of the actor's: most of the time one that is there and fits.
+func (m *machine) some(fits func(i *inode) bool) string {
+	var paths []string
+	m.a.fs.each(func(path string, i *inode) {
+		if path != "" && fits(i) {
+			paths = append(paths, path)
+		}
+	})
+	if len(paths) == 0 || m.rng.IntN(20) == 0 {
+		return m.fresh()
+	}
+	return paths[m.rng.IntN(len(paths))]
+}
+
+// fresh is a path that may be there or not, in a directory.
+func (m *machine) fresh() string {
+	var dirs []string
+	m.a.fs.each(func(path string, i *inode) {
+		if i.kids != nil && strings.Count(path, "/") < 4 {
+			dirs = append(dirs, path)
+		}
+	})
+	return joinPath(dirs[m.rng.IntN(len(dirs))], string(rune('a'+m.rng.IntN(5))))
+}
+
+func any_(i *inode) bool   { return true }
+func file(i *inode) bool   { return i.kind == unix.S_IFREG }
+func notDir(i *inode) bool { return i.kids == nil }
+func dir(i *inode) bool    { return i.kids != nil }
+
+// bytes are random content, seldom large.
+func (m *machine) bytes() string {
+	n := []int{0, 1, 10, 100, 5000, 40_000, 200_000}[min(m.rng.IntN(7), m.rng.IntN(8))]
+	return strings.Repeat(fmt.Sprintf("%x,", m.rng.Uint32()), n/2+1)[:n]
+}
+
+// offset is a place in a file, or a little past its end.
+func (m *machine) offset(i *inode) int64 {
+	if i == nil || m.rng.IntN(3) == 0 {
+		return 0
+	}
+	return m.rng.Int64N(int64(len(i.data)) + 1 + m.rng.Int64N(3)*5000)
+}
+
+// full is the path in the workspace.
+func (m *machine) full(path string) string { return joinPath(m.a.dir, path) }
+
+// operation does one random operation in both worlds.
+func (m *machine) operation() {
+	m.ops++
+	if m.rng.IntN(20) == 0 {
+		m.forget(m.rng.Float64())
+	}
+	name, want, got := m.one()
+	m.note("%s: %v", name, want)
+	if (want == nil) != (got == nil) {
+		m.fatal("%s: %v, should be %v", name, got, want)
+	}
+	if now := m.e.Active(m.a.agent); now != m.a.at {
+		if m.a.tasks[m.a.at].fs == nil {
+			m.fatal("%s: task %d began by itself while %d goes on", name, now, m.a.at)
+		}
+		m.began(now)
+	}
+}
+
+func (m *machine) one() (name string, want, got error) {
+	fs, regular := m.a.fs, func(path string) (*inode, error) {
+		i := m.a.fs.find(path)
+		if i == nil {
+			return nil, unix.ENOENT
+		}
+		if i.kind != unix.S_IFREG {
+			return i, unix.EINVAL
+		}
+		return i, nil
+	}
+	switch m.rng.IntN(24) {
+	case 0, 1, 2:
+		p, b := m.fresh(), m.bytes()
+		i := fs.make(unix.S_IFREG, 0o640)
+		i.data = []byte(b)
+		return fmt.Sprintf("create %s %d", p, len(b)), fs.put(p, i), m.create(m.full(p), b, 0o640)
+	case 3, 4:
+		p := m.fresh()
+		return "mkdir " + p, fs.put(p, fs.make(unix.S_IFDIR, 0o750)), m.mkdir(m.full(p), 0o750)
+	case 5:
+		p := m.fresh()
+		i := fs.make(unix.S_IFLNK, 0o777)
+		i.target = fmt.Sprint(m.rng.IntN(100))
+		return "symlink " + p, fs.put(p, i), m.symlink(i.target, m.full(p))
+	case 6:
+		p := m.fresh()
+		return "mkfifo " + p, fs.put(p, fs.make(unix.S_IFIFO, 0o600)), m.mkfifo(m.full(p), 0o600)
+	case 7:
+		p, q := m.some(notDir), m.fresh()
+		i := fs.find(p)
+		want := error(unix.ENOENT)
+		if i != nil && i.kids == nil {
+			want = fs.put(q, i)
+		}
+		return "link " + p + " " + q, want, m.link(m.full(p), m.full(q))
+	case 8, 9, 10:
+		p := m.some(notDir)
+		return "unlink " + p, fs.remove(p, false), m.unlink(m.full(p))
+	case 11:
+		p := m.some(dir)
+		return "rmdir " + p, fs.remove(p, true), m.rmdir(m.full(p))
+	case 12:
+		p := m.some(dir)
+		i := fs.find(p)
+		if i == nil || m.rng.IntN(3) > 0 {
+			return "nothing", nil, nil
+		}
+		d, n := split(p)
+		delete(fs.find(d).kids, n)
+		return "rm -rf " + p, nil, m.removeAll(m.full(p))
+	case 13, 14, 15, 16:
+		return m.renaming()
+	case 17:
+		p, mode := m.some(func(i *inode) bool { return i.kind != unix.S_IFLNK }), 0o400+uint32(m.rng.IntN(0o400))
+		i := fs.find(p)
+		if i != nil && i.kind == unix.S_IFLNK {
+			return "nothing", nil, nil
+		}
+		if i == nil {
+			return "chmod " + p, unix.ENOENT, m.chmod(m.full(p), mode)
+		}
+		i.mode = mode
+		return "chmod " + p, nil, m.chmod(m.full(p), mode)
+	case 18:
+		p, k := m.some(func(i *inode) bool { return file(i) || dir(i) }), fmt.Sprintf("user.%d", m.rng.IntN(3))
+		i := fs.find(p)
+		if i == nil || !file(i) && !dir(i) {
+			return "nothing", nil, nil
+		}
+		if _, has := i.xattrs[k]; has && m.rng.IntN(2) == 0 {
+			delete(i.xattrs, k)
+			return "removexattr " + p, nil, m.removeXattr(m.full(p), k)
+		}
+		i.xattrs[k] = fmt.Sprint(m.ops)
+		return "setxattr " + p, nil, m.setXattr(m.full(p), k, i.xattrs[k])
+	case 19:
+		p, b := m.some(file), m.bytes()
+		i, want := regular(p)
+		if want == nil {
+			i.data = []byte(b)
+		} else if i != nil {
+			return "nothing", nil, nil // the kernel opens these itself
+		}
+		return fmt.Sprintf("rewrite %s %d", p, len(b)), want, m.rewrite(m.full(p), b)
+	case 20:
+		p := m.some(file)
+		i, want := regular(p)
+		if i == nil || want != nil {
+			return "nothing", nil, nil
+		}
+		size := m.offset(i)
+		i.resize(size)
+		return fmt.Sprintf("truncate %s %d", p, size), nil, m.truncate(m.full(p), size)
+	case 21:
+		return m.byHandle()
+	}
+	p, b := m.some(file), m.bytes()
+	i, want := regular(p)
+	switch {
+	case want != nil:
+		return "nothing", nil, nil
+	case m.rng.IntN(3) == 0:
+		i.write(int64(len(i.data)), []byte(b))
+		return fmt.Sprintf("append %s %d", p, len(b)), nil, m.append(m.full(p), b)
+	case m.rng.IntN(5) == 0 && len(i.data) > 0:
+		off := m.offset(i)
+		n := 1 + m.rng.Int64N(int64(len(i.data)))
+		if off < int64(len(i.data)) {
+			i.write(off, make([]byte, min(n, int64(len(i.data))-off)))
+		}
+		return fmt.Sprintf("punch %s %d %d", p, off, n), nil, m.fallocate(m.full(p), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+	}
+	off := m.offset(i)
+	if len(b) > 0 {
+		i.write(off, []byte(b))
+	}
+	return fmt.Sprintf("write %s %d %d", p, off, len(b)), nil, m.write(m.full(p), off, b)
+}
+
+func (m *machine) renaming() (name string, want, got error) {
+	p, q := m.some(any_), m.fresh()
+	if m.rng.IntN(2) == 0 {
+		q = m.some(any_)
+	}
+	if p == q || strings.HasPrefix(p+"/", q+"/") || strings.HasPrefix(q+"/", p+"/") {
+		return "nothing", nil, nil // the kernel answers these itself
+	}
+	flags := []uint{0, 0, 0, RenameNoReplace, RenameExchange}[m.rng.IntN(5)]
+	return fmt.Sprintf("rename %s %s %d", p, q, flags), m.a.fs.rename(p, q, flags), m.rename(m.full(p), m.full(q), flags)
+}
+
+// byHandle opens a file and keeps it open, or writes to one that is.
+func (m *machine) byHandle() (name string, want, got error) {
+	for h, id := range m.a.files {
+		i := m.a.fs.byID(id)
+		if i == nil || m.rng.IntN(4) == 0 {
+			delete(m.a.files, h)
+			m.release(h)
+			return fmt.Sprintf("close #%d", id), nil, nil
+		}
+		off, b := m.offset(i), m.bytes()
+		if len(b) > 0 {
+			i.write(off, []byte(b))
+		}
+		return fmt.Sprintf("write #%d %d %d", id, off, len(b)), nil, m.writeAt(h, off, b)
+	}
+	p := m.some(file)
+	i := m.a.fs.find(p)
+	if i == nil || i.kind != unix.S_IFREG {
+		return "nothing", nil, nil
+	}
+	h, err := m.openFile(m.full(p), unix.O_RDWR)
+	if err == nil {
+		m.a.files[h] = i.id
+	}
+	return fmt.Sprintf("open %s #%d", p, i.id), nil, err
+}
+
+func (m *machine) releaseAll() {
+	for _, a := range m.actors {
+		for h := range a.files {
+			m.release(h)
+		}
+		clear(a.files)
+	}
+}
+
+// began follows the engine into a new task.
+func (m *machine) began(id tasktree.TaskID) {
+	m.a.tasks[id] = &remembered{parent: m.a.at}
+	m.a.last[m.a.at] = id
+	m.a.at = id
+}
+
+// mine is the part of the snapshot that is the actor's.
+func (m *machine) mine() map[string]string {
+	all := m.snapshot(true)
+	maps.DeleteFunc(all, func(path, _ string) bool { return path != m.a.dir && !strings.HasPrefix(path, m.a.dir+"/") })
+	return all
+}
+
+// leave remembers the end of the active task.
+func (m *machine) leave() {
+	if r := m.a.tasks[m.a.at]; r.fs == nil {
+		m.compare()
+		r.fs, r.disk = m.a.fs.clone(), m.mine()
+	}
+}
+
+// compare holds the disk against the naive filesystem.
+func (m *machine) compare() {
+	m.t.Helper()
+	got := map[string]string{}
+	first := map[uint64]string{}
+	top := filepath.Join(m.stand.dir, m.a.dir)
+	err := filepath.WalkDir(top, func(full string, ent os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		path := strings.TrimPrefix(strings.TrimPrefix(full, top), "/")
+		var st Stat
+		if err := statAt(unix.AT_FDCWD, full, &st); err != nil {
+			return err
+		}
+		i, err := onDisk(full, &st)
+		got[path] = i.String()
+		if one, has := first[st.Ino]; has {
+			got[path] += " same=" + one
+		}
+		if _, has := first[st.Ino]; !has {
+			first[st.Ino] = path
+		}
+		return err
+	})
+	m.must(err)
+	if d := differ(got, m.a.fs.describe()); d != "" {
+		m.fatal("the workspace is not what the programs made:%s", d)
+	}
+	// What programs see of links in hold: nothing.
+	p := m.some(any_)
+	if i := m.a.fs.find(p); i != nil {
+		id, err := m.walk(m.full(p))
+		m.must(err)
+		st, err := m.e.GetAttr(id, nil)
+		m.must(err)
+		if want := m.a.fs.links(i); i.kids == nil && int(st.Nlink) != want {
+			m.fatal("%s has %d links, should have %d", p, st.Nlink, want)
+		}
+	}
+}
+
+func onDisk(full string, st *Stat) (i *inode, err error) {
+	i = &inode{kind: kindOf(st), mode: uint32(st.Mode) & 0o7777, xattrs: map[string]string{}}
+	switch i.kind {
+	case unix.S_IFREG:
+		i.data, err = os.ReadFile(full)
+	case unix.S_IFLNK:
+		i.target, err = os.Readlink(full)
+		return i, err
+	}
+	if err != nil {
+		return i, err
+	}
+	names, err := listXattrs(full)
+	for _, name := range names {
+		v, err := getXattr(full, name)
+		if err != nil {
+			return i, err
+		}
+		i.xattrs[name] = string(v)
+	}
+	return i, err
+}
+
+// move goes to another task, or begins one, and checks that all is as it was there.
+func (m *machine) move() {
+	a := m.a
+	goesOn := a.tasks[a.at].fs == nil
+	m.leave()
+	var res MoveResult
+	var err error
+	to := a.at
+	ids := slices.Sorted(maps.Keys(a.tasks))
+	what := m.rng.IntN(8)
+	switch what {
+	case 0, 1, 2:
+		m.note("begin")
+		m.begin(fmt.Sprint(m.ops))
+		m.began(m.e.Active(a.agent))
+		return
+	case 3, 4:
+		if to != 0 {
+			to = a.tasks[a.at].parent
+		}
+	case 5:
+		to = a.last[a.at]
+	default:
+		to = ids[m.rng.IntN(len(ids))]
+	}
+	if os.Getenv("NOHIST") == "" && m.rng.IntN(3) == 0 {
+		m.history(to, ids[m.rng.IntN(len(ids))])
+	}
+	m.note("move to %d (%d)", to, what)
+	switch what {
+	case 3, 4:
+		res, err = m.e.Undo(a.agent, MoveOptions{})
+	case 5:
+		res, err = m.e.Redo(a.agent, MoveOptions{})
+	default:
+		res, err = m.e.Switch(a.agent, to, MoveOptions{})
+	}
+	if none := what != 5 && what > 4; !none && (a.at == 0 && what < 5 || to == 0 && what == 5) {
+		if err == nil {
+			m.fatal("a move to nowhere from %d", a.at)
+		}
+		if goesOn {
+			a.tasks[a.at].fs = nil // it is not left
+		}
+		return
+	}
+	if err != nil || res.From != a.at || res.To != to || len(res.Lost) > 0 {
+		m.fatal("move from %d to %d: %+v, %v", a.at, to, res, err)
+	}
+	m.arrive(to)
+}
+
+// arrive follows the engine to a task and compares.
+func (m *machine) arrive(to tasktree.TaskID) {
+	m.t.Helper()
+	a := m.a
+	a.at, a.fs = to, a.tasks[to].fs.clone()
+	a.fs.next = m.ops * 1000 // numbers are not used twice, in no branch
+	for id := to; id != 0; id = a.tasks[id].parent {
+		a.last[a.tasks[id].parent] = id
+	}
+	if d := differ(m.mine(), a.tasks[to].disk); d != "" {
+		m.fatal("task %d is not as it was:%s", to, d)
+	}
+	if now := m.e.Active(a.agent); now != to {
+		m.fatal("the active task is %d, not %d", now, to)
+	}
+	m.compare()
+}
+
+// history compares what the engine tells of tasks with what is remembered of them.
+func (m *machine) history(to, id tasktree.TaskID) {
+	a := m.a
+	changes, err := m.e.Preview(a.agent, to)
+	m.must(err)
+	got := map[string]string{}
+	for _, c := range changes {
+		got[c.Path] = c.Op
+	}
+	m.listed(fmt.Sprintf("preview of %d", to), got, a.fs, a.tasks[to].fs)
+	if r := a.tasks[id]; id != 0 && r.fs != nil {
+		files, err := m.e.Files(id)
+		m.must(err)
+		got := map[string]string{}
+		for _, c := range files {
+			for op, past := range pastTense {
+				if past == c.Op {
+					got[c.Path] = op
+				}
+			}
+		}
+		m.listed(fmt.Sprintf("files of %d", id), got, a.tasks[r.parent].fs, r.fs)
+	}
+	tree, err := m.e.At(a.agent, id)
+	m.must(err)
+	want := map[string]string{}
+	a.tasks[id].fs.each(func(path string, i *inode) { // views tell neither attributes nor links
+		plain := *i
+		plain.xattrs = nil
+		want[path] = plain.String()
+	})
+	if d := differ(m.tree(tree), want); d != "" {
+		m.fatal("the view of task %d at %d:%s", id, a.at, d)
+	}
+}
+
+// listed compares a list of changes. Of a file with several names the engine knows only those that it has met: that its
+// bytes changed may be told of the others or not.
+func (m *machine) listed(what string, got map[string]string, from, to *naive) {
+	want := map[string]string{}
+	for path, op := range from.changes(to) {
+		full := m.full(path)
+		if i, was := to.find(path), from.find(path); op == opModify && i.kids == nil && got[full] == "" && (to.links(i) > 1 || from.links(was) > 1) {
+			continue
+		}
+		want[full] = op
+	}
+	if d := differ(got, want); d != "" {
+		m.fatal("%s:%s", what, d)
+	}
+}
+
+// tree reads a view through and through.
+func (m *machine) tree(v *Tree) map[string]string {
+	out := map[string]string{}
+	var walk func(path string)
+	walk = func(path string) {
+		full := m.full(path)
+		st, err := v.Stat(full)
+		m.must(err)
+		i := &inode{kind: kindOf(&st), mode: uint32(st.Mode) & 0o7777}
+		switch i.kind {
+		case unix.S_IFDIR:
+			names, err := v.List(full)
+			m.must(err)
+			for _, name := range names {
+				walk(joinPath(path, name))
+			}
+		case unix.S_IFREG:
+			i.data = make([]byte, st.Size)
+			n, err := v.ReadAt(full, i.data, 0)
+			m.must(err)
+			i.data = i.data[:n]
+		case unix.S_IFLNK:
+			target, err := v.Readlink(full)
+			m.must(err)
+			i.target = string(target)
+		}
+		out[path] = i.String()
+	}
+	walk("")
+	return out
+}
+
+var tail = 60
+
+// runMachine does n operations with moves, new starts and deaths between them.
+func runMachine(t *testing.T, seed uint64, n int) {
+	m := newMachine(t, seed)
+	for m.ops < n {
+		m.turn(m.actors[m.rng.IntN(len(m.actors))])
+		for range m.rng.IntN(60) {
+			m.operation()
+		}
+		m.move()
+		switch m.rng.IntN(60) {
+		case 0:
+			m.releaseAll()
+			m.note("reopen")
+			m.reopen()
+		case 1:
+			m.releaseAll()
+			m.note("crash")
+			m.crash()
+		case 2:
+			m.note("archive")
+			m.must(m.e.Archive())
+		}
+	}
+	for _, a := range m.actors {
+		m.turn(a)
+		m.leave()
+		for _, id := range slices.Sorted(maps.Keys(a.tasks)) {
+			m.note("last move to %d", id)
+			_, err := m.e.Switch(a.agent, id, MoveOptions{})
+			m.must(err)
+			m.arrive(id)
+		}
+	}
+	m.verify()
+}
+
+// verify is fsck.
+func (m *machine) verify() {
+	n, err := m.e.Verify(m.t.Context(), func(problem string) { m.t.Error(problem) })
+	m.must(err)
+	if n.Tasks == 0 {
+		m.t.Error("nothing was verified")
+	}
+}
+
+// TestModel holds the engine against a naive filesystem. TTFS_NIGHTLY=1 does a million operations.
+func TestModel(t *testing.T) {
+	seeds, n := uint64(12), 2500
+	if os.Getenv("TTFS_NIGHTLY") != "" {
+		seeds, n = 200, 5000
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			runMachine(t, seed, n)
+		})
+	}
+}
