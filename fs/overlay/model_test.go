@@ -590,15 +590,6 @@ func runMachine(t *testing.T, seed uint64, n int) {
 	m.verify()
 }
 
-// verify is fsck.
-func (m *machine) verify() {
-	n, err := m.e.Verify(m.t.Context(), func(problem string) { m.t.Error(problem) })
-	m.must(err)
-	if n.Tasks == 0 {
-		m.t.Error("nothing was verified")
-	}
-}
-
 // TestModel holds the engine against a naive filesystem. TTFS_NIGHTLY=1 does a million operations.
 func TestModel(t *testing.T) {
 	seeds, n := uint64(12), 2500

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
 )
 
@@ -231,6 +232,16 @@ func (s *stand) rename(from, to string, flags uint) error {
 	return nil
 }
 
+// stat is the state of a path as programs see it.
+func (s *stand) stat(path string) Stat {
+	s.t.Helper()
+	id, err := s.walk(path)
+	s.must(err)
+	st, err := s.e.GetAttr(id, nil)
+	s.must(err)
+	return st
+}
+
 // removeAll is rm -rf.
 func (s *stand) removeAll(path string) error {
 	id, err := s.walk(path)
@@ -303,3 +314,22 @@ func (s *stand) begin(title string) {
 
 func (s *stand) undo() { s.t.Helper(); _, err := s.e.Undo(s.agent, MoveOptions{}); s.must(err) }
 func (s *stand) redo() { s.t.Helper(); _, err := s.e.Redo(s.agent, MoveOptions{}); s.must(err) }
+
+// verify is fsck.
+func (s *stand) verify() {
+	n, err := s.e.Verify(s.t.Context(), func(problem string) { s.t.Error(problem) })
+	s.must(err)
+	if n.Tasks == 0 {
+		s.t.Error("nothing was verified")
+	}
+}
+
+// abandon closes the stores of an engine that died while it was opened.
+func (s *stand) abandon() {
+	s.must(s.blobs.Close())
+	s.must(s.j.Close())
+	s.e = nil
+}
+
+// taskID spares conversions.
+func taskID(n int) tasktree.TaskID { return tasktree.TaskID(n) }
