@@ -91,11 +91,11 @@ func runDaemon(o mountOptions) error {
 		return err
 	}
 	if err := log.open(true); err != nil {
-		return errors.Join(failed("open the log of "+o.dir, err, ""), server.UnmountLazy(), server.Close())
+		return errors.Join(failed("open the log of "+o.dir, err, ""), detach(o.dir, true), server.Close())
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return errors.Join(failed("mount "+o.dir, err, ""), server.UnmountLazy(), server.Close())
+		return errors.Join(failed("mount "+o.dir, err, ""), detach(o.dir, true), server.Close())
 	}
 	if _, err := unix.Write(readyFD, []byte(serving)); err != nil && !errors.Is(err, syscall.EPIPE) {
 		log.Write([]byte("tell that it serves: " + err.Error() + "\n"))
@@ -138,7 +138,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 		for got := range signals {
 			err := server.Unmount()
 			if err != nil {
-				err = server.UnmountLazy()
+				err = detach(o.dir, true)
 			}
 			log.Info("told to end", "signal", got, "err", err)
 		}

@@ -151,6 +151,7 @@ func runPlace(g *global) (w workspace, here string, err error) {
 // leave unmounts what run mounted, unless something still runs in it.
 func leave(w workspace, s streams) error {
 	err := runUnmount(w, false, s)
+	reap() // the daemon is a child of this process
 	var f *failure
 	if errors.As(err, &f) && f.code == exitFailed {
 		if now, e := atDir(w.dir); e == nil && now.mounted {

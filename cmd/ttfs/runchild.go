@@ -94,6 +94,15 @@ func (c *stoppedChild) wait() int {
 	}
 }
 
+// reap takes leave of children that have ended.
+func reap() {
+	for {
+		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != nil || pid <= 0 {
+			return
+		}
+	}
+}
+
 // terminalTells says whether a terminal sends its signals to the command by itself, as it does to all of the group that
 // is in its foreground: then it would have each twice.
 func terminalTells() bool {
