@@ -29,6 +29,7 @@ type face struct {
 	handles  handleTable
 	backings backingTable
 	virtuals virtualTable
+	replay   replay
 	readOnly bool
 }
 
@@ -72,6 +73,9 @@ func entryOut(ent *overlay.Entry, out *fuse.EntryOut) {
 
 // Lookup is called for a name that the kernel does not know. A name that is not there is told for the timeout as well.
 func (f *face) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if s, answered := f.replay.lookup(h, name, out); answered {
+		return s
+	}
 	if isVirtual(h.NodeId) || h.NodeId == uint64(overlay.RootNode) && name == overlay.StoreName {
 		return f.lookupVirtual(h, name, out)
 	}
@@ -123,6 +127,9 @@ func (f *face) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut)
 			return f.getAttrVirtual(&in.InHeader, out)
 		}
 		return fuse.EROFS
+	}
+	if f.replay.by(&in.InHeader) {
+		return f.replay.setAttr(in, out)
 	}
 	var s overlay.SetAttr
 	if in.Valid&fuse.FATTR_MODE != 0 {

@@ -80,16 +80,18 @@ func (f *face) attach(h *overlay.Handle) (int32, bool) {
 	return id, true
 }
 
-func (f *face) detach(h *overlay.Handle) {
+func (f *face) detach(h *overlay.Handle) { f.detachNode(h.Node()) }
+
+func (f *face) detachNode(id overlay.NodeID) {
 	t := &f.backings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b := t.ids[h.Node()]
+	b := t.ids[id]
 	if b == nil {
 		return
 	}
 	if b.opens--; b.opens == 0 {
-		delete(t.ids, h.Node())
+		delete(t.ids, id)
 		if code := f.server.UnregisterBackingFd(b.id); code != 0 {
 			f.log.Warn("a backing file could not be taken back from the kernel", "err", code)
 		}
@@ -116,6 +118,9 @@ func (f *face) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.
 	if isVirtual(in.NodeId) {
 		return f.openVirtual(in, out)
 	}
+	if f.replay.by(&in.InHeader) {
+		return f.replay.opened(node(in.NodeId), out)
+	}
 	h, err := f.e.Open(f.caller(&in.InHeader), node(in.NodeId), in.Flags, in.Mode&fuse.OPEN_KILL_SUIDGID != 0)
 	if err != nil {
 		return f.status("open", err)
@@ -128,6 +133,9 @@ func (f *face) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.
 func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	if s := fixed(in.NodeId, name, true); !s.Ok() {
 		return s
+	}
+	if f.replay.by(&in.InHeader) {
+		return f.replay.created(&in.InHeader, name, out)
 	}
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
@@ -173,6 +181,8 @@ func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 		f.e.Release(h)
 	case *virtualFile:
 		h.close()
+	case *inert:
+		f.replay.released(h)
 	}
 }
 

@@ -38,6 +38,9 @@ func (f *face) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse
 	if s := fixed(in.NodeId, name, true); !s.Ok() {
 		return s
 	}
+	if f.replay.by(&in.InHeader) {
+		return f.replay.made(&in.InHeader, name, out)
+	}
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
 	ent, err := f.e.Mknod(c, node(in.NodeId), name, in.Mode, in.Rdev)
@@ -49,6 +52,9 @@ func (f *face) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse
 	if s := fixed(in.NodeId, name, true); !s.Ok() {
 		return s
 	}
+	if f.replay.by(&in.InHeader) {
+		return f.replay.made(&in.InHeader, name, out)
+	}
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
 	ent, err := f.e.Mkdir(c, node(in.NodeId), name, in.Mode)
@@ -59,6 +65,9 @@ func (f *face) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse
 func (f *face) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
 	if s := fixed(h.NodeId, name, true); !s.Ok() {
 		return s
+	}
+	if f.replay.by(h) {
+		return f.replay.made(h, name, out)
 	}
 	ent, err := f.e.Symlink(f.caller(h), node(h.NodeId), name, target)
 	return f.made("symlink", ent, err, out)
@@ -81,6 +90,9 @@ func (f *face) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Sta
 	if s := fixed(h.NodeId, name, false); !s.Ok() {
 		return s
 	}
+	if f.replay.by(h) {
+		return f.replay.removed(h, name)
+	}
 	return f.status("unlink", f.e.Unlink(f.caller(h), node(h.NodeId), name))
 }
 
@@ -88,6 +100,9 @@ func (f *face) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Sta
 func (f *face) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
 	if s := fixed(h.NodeId, name, false); !s.Ok() {
 		return s
+	}
+	if f.replay.by(h) {
+		return f.replay.removed(h, name)
 	}
 	return f.status("rmdir", f.e.Rmdir(f.caller(h), node(h.NodeId), name))
 }

@@ -26,6 +26,7 @@ func (n *notifier) Changed(c overlay.Changes) {
 		}
 	}()
 	<-done
+	n.f.replay.show(c)
 }
 
 // said logs what the kernel says to a notification. That it does not know the name or the inode is well.

@@ -39,6 +39,8 @@ type Options struct {
 	Transport string
 	// Logger is the daemon's log.
 	Logger *slog.Logger
+	// ShowMoves starts the process that runs ShowMoves for this mount; empty: watchers (inotify) are not told of moves.
+	ShowMoves []string
 	// Known are more names of agent programs.
 	Known []string
 }
@@ -74,6 +76,7 @@ func Mount(o Options) (*Server, error) {
 	}
 	f := &face{RawFileSystem: fuse.NewDefaultRawFileSystem(), log: o.Logger, ids: identity.New(identity.Options{Known: known(o.Known), Logger: o.Logger})}
 	s.face = f
+	f.replay.f, f.replay.command, f.replay.dir = f, o.ShowMoves, o.Dir
 	if f.owner.Uid, f.owner.Gid, err = ownerOf(s.store.root); err != nil {
 		return nil, err
 	}
@@ -186,6 +189,7 @@ func (s *Server) Wait() { s.fuse.Wait() }
 
 // Unmount unmounts. Errors: EBUSY while something in the workspace is open or a current directory.
 func (s *Server) Unmount() error {
+	s.face.replay.end()
 	if os.Geteuid() == 0 {
 		return unix.Unmount(s.o.Dir, unix.UMOUNT_NOFOLLOW)
 	}
@@ -194,6 +198,7 @@ func (s *Server) Unmount() error {
 
 // UnmountLazy takes the mount out of the tree at once; it ends when the last that holds something of it lets go.
 func (s *Server) UnmountLazy() error {
+	s.face.replay.end()
 	if os.Geteuid() == 0 {
 		return unix.Unmount(s.o.Dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	}
@@ -203,6 +208,9 @@ func (s *Server) UnmountLazy() error {
 // Close ends what Mount began, after Wait.
 func (s *Server) Close() error {
 	var errs []error
+	if s.face != nil {
+		s.face.replay.close()
+	}
 	if s.stop != nil {
 		s.stop()
 		s.done.Wait()

@@ -126,7 +126,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 	}
 	server, err = fs.Mount(fs.Options{
 		Dir: o.dir, StoreDir: o.store, Guard: o.guard, Durability: o.durability, OnStoreError: o.onStoreError,
-		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, Logger: log,
+		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Logger: log,
 	})
 	if err != nil {
 		return nil, nil, &failure{code: exitFailed, text: "mount " + o.dir, err: err}
