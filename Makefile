@@ -35,7 +35,7 @@ tools: ## Debian packages that the tests use, if they are missing
 	@.ci/tools integration/tools.txt
 
 static: $(STATICCHECK)
-	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' 2>/dev/null || find . -name '*.go' -not -path './.tools/*'))
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' 2>/dev/null || find . -name '*.go' -not -path './.tools/*') </dev/null)
 	if [ -n "$$unformatted" ]; then echo "not gofmt'ed:" $$unformatted; exit 1; fi
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
