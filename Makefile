@@ -23,11 +23,11 @@ build: ## ./ttfs
 	@$(UMASK)
 	$(GO) build -ldflags '-X main.version=$(VERSION)' -o ttfs ./cmd/ttfs
 
-run: build ## make run DIR=~/project CMD='claude': CMD as an agent inside DIR
+run: build ## make run DIR=~/project CMD='claude' [AGENT=NAME]: CMD as an agent inside DIR
 	@.ci/fuse
 	export CMD="$${CMD-$${SHELL:-/bin/sh}}"
 	cd "$(or $(DIR),.)"
-	exec "$(CURDIR)/ttfs" run -- /bin/sh -c "$$CMD"
+	exec "$(CURDIR)/ttfs" run $(if $(AGENT),--agent "$(AGENT)") -- /bin/sh -c "$$CMD"
 
 check: tools static unit integration ## all that CI runs
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // mounted is the history of a mounted workspace: the files under its `.tt/` and nothing else.
@@ -23,7 +22,7 @@ func (w workspace) client() (*mounted, error) {
 	m := &mounted{dir: w.dir}
 	if _, err := os.Stat(m.path("ctl")); err != nil {
 		switch {
-		case errors.Is(err, syscall.ENOTCONN):
+		case isDead(err):
 			return nil, &failure{code: exitNotMounted, text: "the daemon of " + w.dir + " has died", next: "`ttfs mount " + quoteArg(w.dir) + "` mounts it again; nothing that was acknowledged is lost"}
 		case errors.Is(err, os.ErrPermission):
 			return nil, &failure{code: exitFailed, text: "the history of " + w.dir + " is its owner's", err: err, next: "run this as the owner"}

@@ -12,8 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ttfs/ttfs/fs"
+	"github.com/ttfs/ttfs/fs/overlay"
 	"golang.org/x/sys/unix"
 )
 
@@ -117,6 +119,10 @@ func runForeground(o mountOptions, s streams) error {
 	}
 	return finish(server, stop)
 }
+
+// lockLimit is how long a mount waits for the store's lock: a daemon that was killed loses its mount a moment before it
+// loses its lock.
+const lockLimit = 3 * time.Second
 
 // serve mounts. From then on, a signal to end unmounts, lazily when the mount is in use.
 func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), err error) {

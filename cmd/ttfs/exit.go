@@ -116,6 +116,7 @@ var causes = []struct {
 	{overlay.AtRoot, exitNoTask},
 	{overlay.NothingToDo, exitNoTask},
 	{syscall.ENOTCONN, exitNotMounted},
+	{syscall.ECONNABORTED, exitNotMounted},
 }
 
 // refusals tell which code the errno of a refused write to `.tt/ctl` has. Source: DESIGN section 3.

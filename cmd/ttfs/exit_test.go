@@ -56,6 +56,7 @@ func TestCodeOf(t *testing.T) {
 		{at(overlay.Locked), exitFailed},
 		{context.Canceled, exitInterrupted},
 		{&os.PathError{Err: syscall.ENOTCONN}, exitNotMounted},
+		{&os.PathError{Err: syscall.ECONNABORTED}, exitNotMounted},
 		{&os.PathError{Err: syscall.ENOENT}, exitFailed},
 		{usage("x"), exitUsage},
 		{fmt.Errorf("x: %w", notMounted(workspace{dir: "/w"})), exitNotMounted},

@@ -102,7 +102,13 @@ func realDir(path string) (string, error) {
 // dead says whether the daemon of a mounted workspace is. A stat would not tell: the kernel answers it for a while.
 func (w workspace) dead() bool {
 	var st syscall.Statfs_t
-	return w.mounted && syscall.Statfs(w.dir, &st) == syscall.ENOTCONN
+	return w.mounted && isDead(syscall.Statfs(w.dir, &st))
+}
+
+// isDead says whether an error is that of a mount without a daemon. Source: fs/fuse/dev.c: fuse_abort_conn gives the
+// second to requests that were waiting when the daemon died.
+func isDead(err error) bool {
+	return errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED)
 }
 
 // live is find for verbs that need the mount. Errors: exitNotMounted.
