@@ -101,19 +101,6 @@ func (ch *change) number(n *node, d OID, name string) (OID, error) {
 	return o.id, nil
 }
 
-// moved writes into the record of an object that it is about to take another place.
-func (ch *change) moved(id OID, to spot) error {
-	o, found, err := ch.e.getObject(id)
-	if err != nil || !found {
-		return err
-	}
-	if o.at != to {
-		o.was, o.at = o.at, to
-		putObject(&ch.b, &o)
-	}
-	return nil
-}
-
 // self is the object of a node that is not about to lose a name, numbered now if need be.
 func (ch *change) self(n *node) (OID, error) {
 	if n.dir != nil {
@@ -177,15 +164,18 @@ func (ch *change) content(n *node, fd int, from, to int64) error {
 	if n.bornIn(ch.run.id) {
 		return nil
 	}
-	id, err := ch.self(n)
-	if err != nil || id == 0 {
+	id, err := ch.e.oidOf(n)
+	if err != nil {
+		return err
+	}
+	if cov := ch.run.coverage(id); cov != nil && len(cov.gaps(from, to)) == 0 {
+		return nil
+	}
+	if id, err = ch.self(n); err != nil || id == 0 {
 		return err
 	}
 	cov := ch.run.coverage(id)
 	first := cov == nil
-	if !first && len(cov.gaps(from, to)) == 0 {
-		return nil
-	}
 	var st Stat
 	if err := statAt(fd, "", &st); err != nil {
 		return err

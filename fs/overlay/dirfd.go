@@ -98,8 +98,26 @@ func (e *Engine) openNode(n *node, flags int) (int, error) {
 		if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
 			err = unix.ESTALE
 		}
+		if err == unix.ESTALE {
+			if kept, e2 := e.openKept(n, flags); e2 == nil {
+				return kept, nil
+			}
+		}
 	}
 	return fd, err
+}
+
+// openKept opens an inode that has no name any more, by the descriptor that was kept of it.
+func (e *Engine) openKept(n *node, flags int) (int, error) {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	switch {
+	case n.keep == 0:
+		return -1, unix.ESTALE
+	case flags&unix.O_PATH != 0:
+		return unix.FcntlInt(uintptr(n.keep), unix.F_DUPFD_CLOEXEC, 3)
+	}
+	return openAt(unix.AT_FDCWD, procPath(n.keep), flags|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 }
 
 func (e *Engine) tryOpen(n *node, flags int) (int, error) {

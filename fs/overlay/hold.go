@@ -3,7 +3,6 @@ package overlay
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/ttfs/ttfs/journal"
@@ -17,12 +16,8 @@ import (
 //
 // and nothing else. What nobody refers to any more is garbage of a death and may go.
 
-func holdName(id OID) string     { return "o" + strconv.FormatUint(uint64(id), 16) }
-func copyName(id copyID) string  { return "c" + strconv.FormatUint(uint64(id), 16) }
-func isHoldName(s string) bool   { return strings.HasPrefix(s, "o") }
-func parseHex(s string) uint64   { n, _ := strconv.ParseUint(s[1:], 16, 64); return n }
-func parseCopy(s string) copyID  { return copyID(parseHex(s)) }
-func parseHoldName(s string) OID { return OID(parseHex(s)) }
+func holdName(id OID) string    { return "o" + strconv.FormatUint(uint64(id), 16) }
+func copyName(id copyID) string { return "c" + strconv.FormatUint(uint64(id), 16) }
 
 // copyID names a file of bytes in hold. It is never used twice.
 type copyID uint64

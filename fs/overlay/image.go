@@ -185,8 +185,6 @@ func (im *images) drop(b *journal.Batch, before []byte, t tasktree.TaskID) {
 	}
 }
 
-func (im *images) empty() bool { return len(im.entries)+len(im.metas)+len(im.contents) == 0 }
-
 func sortedOIDs[V any](m map[OID]V) []OID { return slices.Sorted(maps.Keys(m)) }
 
 func sortedSpots(m map[spot]OID) []spot {

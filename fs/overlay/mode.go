@@ -29,22 +29,37 @@ type opening struct {
 	privileged  bool  // it is setuid, setgid or has capabilities: a write takes them away, and must be seen for that
 }
 
-// mode is the table of I/O modes (DESIGN section 6). keep says that all content must be kept before the open is
-// answered. The kernel refuses to map a file for shared writing in direct mode while it is open for passthrough
-// elsewhere, and the other way round; so the first decides for an inode.
-func (o opening) mode() (m Mode, keep bool) {
+// how is how an open is served.
+type how struct {
+	mode Mode
+	// keep: all content must be kept before the open is answered.
+	keep bool
+	// backed: reads and writes come here, but the kernel has the backing file all the same. It insists on that for every
+	// open of an inode that is open for passthrough, and does not allow it for one that may be mapped in direct mode.
+	backed bool
+}
+
+// how is the table of I/O modes (DESIGN section 6). Source: fuse_file_io_open and fuse_file_mmap in fs/fuse/iomode.c and
+// file.c: a file that is open for passthrough cannot be mapped by a direct open, and the other way round; so the first
+// open for reading and writing decides for an inode.
+func (o opening) how() how {
 	writes := o.flags&unix.O_ACCMODE != unix.O_RDONLY
+	both := o.flags&unix.O_ACCMODE == unix.O_RDWR
 	switch {
 	case !o.passthrough:
-		return Cached, false
-	case o.direct, o.privileged && writes:
-		return Direct, false
+		return how{mode: Cached}
+	case o.direct:
+		return how{mode: Direct}
+	case writes && o.privileged:
+		return how{mode: Direct, keep: both, backed: true}
 	case !writes, o.kept:
-		return Passthrough, false
-	case o.flags&unix.O_APPEND != 0 && o.flags&unix.O_ACCMODE == unix.O_WRONLY:
-		return Direct, false // the old length is all that need be kept
-	case o.size <= smallBytes, o.flags&unix.O_ACCMODE == unix.O_RDWR && (o.size <= wholeBytes || o.passing):
-		return Passthrough, true
+		return how{mode: Passthrough}
+	case o.flags&unix.O_APPEND != 0 && !both:
+		return how{mode: Direct, backed: true} // the old length is all that need be kept
+	case o.size <= smallBytes, both && (o.size <= wholeBytes || o.passing):
+		return how{mode: Passthrough, keep: true}
+	case both:
+		return how{mode: Direct}
 	}
-	return Direct, false
+	return how{mode: Direct, backed: true}
 }

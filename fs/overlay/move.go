@@ -123,6 +123,7 @@ func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan fun
 		return MoveResult{}, Changes{}, err
 	}
 	res.Lost = m.lost
+	e.armWriters(a)
 	told := m.changes()
 	res.Paths = m.paths(told)
 	res.Changed = len(res.Paths)

@@ -41,7 +41,8 @@ type node struct {
 	held    bool  // hold/oid is one of its links: programs see one less
 	oid     OID
 	asked   bool // the journal was asked for oid
-	last    Stat // as it was when its last name went, where no descriptor is left
+	last    Stat // as it was when its last name went
+	keep    int  // a descriptor (O_PATH) of an inode whose last name went, for who still comes by its node; 0: none
 }
 
 type dirState struct {
@@ -65,6 +66,7 @@ type nodeTable struct {
 	byIno map[inoKey]*node
 	next  NodeID
 	fds   dirCache
+	kept  int // nodes with keep
 }
 
 func (e *Engine) initNodes(st *Stat) {
@@ -108,6 +110,11 @@ func (e *Engine) dropLocked(n *node) {
 		delete(e.nodes.byID, n.id)
 		if e.nodes.byIno[n.key] == n {
 			delete(e.nodes.byIno, n.key)
+		}
+		if n.keep > 0 {
+			unix.Close(n.keep)
+			n.keep = 0
+			e.nodes.kept--
 		}
 		if n.dir != nil {
 			e.nodes.fds.drop(n.dir)

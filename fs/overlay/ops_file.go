@@ -55,7 +55,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	defer n.mu.Unlock()
 	o := opening{flags: flags, passthrough: e.passthrough.Load(), passing: n.file.passing > 0, direct: n.file.direct > 0}
 	if access == unix.O_RDONLY {
-		h.mode, _ = o.mode()
+		h.how = o.how()
 		e.opened(h)
 		return h, nil
 	}
@@ -69,8 +69,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	if o.kept, err = e.kept(e.activeRun(c.Agent), n); err != nil {
 		return nil, err
 	}
-	var keep bool
-	if h.mode, keep = o.mode(); keep || trunc || o.kept {
+	if h.how = o.how(); h.how.keep || trunc || o.kept {
 		ch, err := e.begin(c)
 		if err != nil {
 			return nil, err
@@ -79,7 +78,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 			return nil, err
 		}
 		o.kept = o.kept || trunc
-		if h.mode, keep = o.mode(); keep || trunc {
+		if h.how = o.how(); h.how.keep || trunc {
 			if err := ch.content(n, fd, 0, o.size); err != nil {
 				return nil, err
 			}

@@ -124,11 +124,37 @@ func (e *Engine) otherPlace(n, dir *node, name string) (place, bool) {
 	return p, true
 }
 
+// maxKept bounds the descriptors of inodes without a name. The kernel forgets nearly all of them at once.
+const maxKept = 1024
+
+// keep opens an inode that is about to lose its last name: a program may have looked the name up before, and open it
+// after. Without it, that fails with ESTALE.
+func (r *removal) keep(e *Engine) {
+	if r.fate != fateFree || r.n.dir != nil {
+		return
+	}
+	e.nodes.mu.Lock()
+	full := e.nodes.kept >= maxKept || r.n.keep > 0
+	e.nodes.mu.Unlock()
+	if full {
+		return
+	}
+	fd, err := openAt(r.fd, r.name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	r.n.keep = fd
+	e.nodes.kept++
+}
+
 // apply removes the name.
 func (r *removal) apply(e *Engine) error {
 	if err := e.point("remove"); err != nil {
 		return err
 	}
+	r.keep(e)
 	e.places.Lock()
 	defer e.places.Unlock()
 	switch {

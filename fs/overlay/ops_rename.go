@@ -145,6 +145,9 @@ func (r *renaming) do(c Caller) (err error) {
 	if err := e.point("rename"); err != nil {
 		return err
 	}
+	if r.b != nil && r.flags&RenameExchange == 0 {
+		r.b.keep(e)
+	}
 	e.places.Lock()
 	defer e.places.Unlock()
 	return r.apply()

@@ -50,6 +50,8 @@ func startBig(s *stand) {
 	start(s)
 	s.agent = "setup"
 	s.must(s.create("big", strings.Repeat("big file of 5 MiB\n", 5<<20/18), 0o644))
+	s.must(s.create("tail", "0123456789", 0o644))
+	s.must(s.truncate("tail", 7483))
 	s.must(s.create("sparse", "begin", 0o644))
 	s.must(s.truncate("sparse", 8<<20))
 	s.must(s.write("sparse", 4<<20, strings.Repeat("in the middle", 1000)))
@@ -296,6 +298,11 @@ var bigStories = []story{
 	}},
 	{"fill a hole with much", func(s *stand) { s.must(s.write("sparse", 1<<20, strings.Repeat("much", 1<<19))) }},
 	{"rewrite sparse", func(s *stand) { s.must(s.rewrite("sparse", "dense")) }},
+	{"rewrite with a hole at the end", func(s *stand) { s.must(s.rewrite("tail", strings.Repeat("longer", 10_000))) }},
+	{"rewrite with a hole at the end, unlink", func(s *stand) {
+		s.must(s.rewrite("tail", strings.Repeat("longer", 10_000)))
+		s.must(s.unlink("tail"))
+	}},
 	{"remove sparse", func(s *stand) { s.must(s.unlink("sparse")) }},
 }
 

@@ -297,6 +297,7 @@ func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktre
 	b.Put(append([]byte{kActive}, a...), v.b)
 	c.u(uint64(k.ID))
 	b.Put(append(key(kLast, uint64(parent)), a...), c.b)
+	armed := e.attachArmed(&b, a, k.ID)
 	if err := e.j.Commit(&b); err != nil {
 		return 0, storeError("begin a task", err)
 	}
@@ -315,6 +316,7 @@ func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktre
 		t.explicit[a] = true
 	}
 	t.runs[k.ID] = newRun(k.ID, a)
+	disarm(t.runs[k.ID], armed)
 	delete(t.runs, parent)
 	e.count.tasks.Add(1)
 	return k.ID, nil
@@ -332,55 +334,6 @@ func (e *Engine) ParentOf(a tasktree.Agent) tasktree.Agent {
 	e.tasks.mu.Lock()
 	defer e.tasks.mu.Unlock()
 	return e.tasks.parents[a]
-}
-
-// Active is the agent's active task; 0 before its first.
-func (e *Engine) Active(a tasktree.Agent) tasktree.TaskID {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.Active(a)
-}
-
-// Tasks is every task, ascending by id.
-func (e *Engine) Tasks() []tasktree.Task {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.All()
-}
-
-// Task is one task; false when there is none of that id.
-func (e *Engine) Task(id tasktree.TaskID) (tasktree.Task, bool) {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.Get(id)
-}
-
-// StatusOf says where a task stands relative to its agent's active chain.
-func (e *Engine) StatusOf(id tasktree.TaskID) tasktree.Status {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.StatusOf(id)
-}
-
-// Children are the tasks that began when id was active.
-func (e *Engine) Children(id tasktree.TaskID) []tasktree.TaskID {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.Children("", id)
-}
-
-// HasBranches says whether more than one task began at id.
-func (e *Engine) HasBranches(id tasktree.TaskID) bool {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.HasBranches(id)
-}
-
-// Agents is every agent that has a task, sorted.
-func (e *Engine) Agents() []tasktree.Agent {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.Agents()
 }
 
 // markIncomplete writes into the task that a before-image of it was not kept.

@@ -1,0 +1,188 @@
+package overlay
+
+import (
+	"sync"
+
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// The kernel writes to a file that is open for passthrough without asking. Within a task that loses nothing: all of the
+// file was kept before. So whenever an agent's active task changes, its files that are open so are kept once more: when
+// a task begins, as images of the new task; after a move, for the task that the next write will begin, without one yet
+// (the handle is armed). When the handle is closed, or the task begins, it shows whether anything was written.
+
+// writerTable is the handles through which the kernel may write without the daemon seeing it.
+type writerTable struct {
+	mu  sync.Mutex
+	all map[*Handle]struct{} // +checklocks:mu
+}
+
+func (t *writerTable) add(h *Handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[*Handle]struct{}{}
+	}
+	t.all[h] = struct{}{}
+}
+
+func (t *writerTable) drop(h *Handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.all, h)
+}
+
+// of is the handles of an agent.
+func (t *writerTable) of(a tasktree.Agent) []*Handle {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []*Handle
+	for h := range t.all {
+		if h.agent == a {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// armed is a file as a move left it.
+type armed struct {
+	id   OID
+	was  content
+	meta meta
+	time unix.StatxTimestamp // its ctime then
+}
+
+// captureWriters keeps, for the agent's new task, what it could change without being seen. Preconditions: gate is held
+// for writing.
+func (e *Engine) captureWriters(a tasktree.Agent) error {
+	var first error
+	for _, h := range e.writers.of(a) {
+		if err := e.captureWriter(h); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (e *Engine) captureWriter(h *Handle) error {
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
+	ch, err := e.begin(Caller{Agent: h.agent})
+	if err != nil {
+		return err
+	}
+	if err := ch.content(h.n, h.fd, 0, 1<<62); err != nil {
+		return err
+	}
+	return ch.commit()
+}
+
+// armWriters keeps the files that an agent has open for passthrough writing as a move left them. Preconditions: gate is
+// held for writing.
+func (e *Engine) armWriters(a tasktree.Agent) {
+	for _, h := range e.writers.of(a) {
+		e.disarmed(h)
+		if err := e.arm(h); err != nil {
+			e.log.Warn("what is written through a file that was open across a move counts as of the task moved to", "err", err)
+		}
+	}
+}
+
+func (e *Engine) arm(h *Handle) error {
+	ch := &change{e: e}
+	id, err := ch.self(h.n)
+	if err != nil || id == 0 {
+		return err
+	}
+	for _, k := range ch.numbers {
+		if err := e.j.Commit(&ch.b); err != nil {
+			return storeError("number a file", err)
+		}
+		e.setOID(k.n, k.id)
+	}
+	var st Stat
+	if err := statAt(h.fd, "", &st); err != nil {
+		return err
+	}
+	m, err := readMeta(h.fd, &st)
+	if err != nil {
+		return err
+	}
+	pieces, err := e.capture(h.fd, []span{{0, int64(st.Size)}})
+	if err != nil {
+		return err
+	}
+	h.armed = &armed{id: id, was: content{size: int64(st.Size), pieces: pieces}, meta: m, time: st.Ctime}
+	return nil
+}
+
+// disarmed drops what was kept of a file that nobody wrote to.
+func (e *Engine) disarmed(h *Handle) {
+	if h.armed == nil {
+		return
+	}
+	for i := range h.armed.was.pieces {
+		if p := &h.armed.was.pieces[i]; p.kind == pieceCopy {
+			e.dropCopy(p.copy)
+		}
+	}
+	h.armed = nil
+}
+
+// written says whether an armed file was written to.
+func (h *Handle) written() bool {
+	var st Stat
+	return h.armed != nil && statAt(h.fd, "", &st) == nil && st.Ctime != h.armed.time
+}
+
+// attachArmed makes what was kept of the agent's armed files images of the task that begins. It returns them.
+// Preconditions: Engine.tasks.mu is held.
+func (e *Engine) attachArmed(b *journal.Batch, a tasktree.Agent, id tasktree.TaskID) []*Handle {
+	var out []*Handle
+	seen := map[OID]bool{}
+	for _, h := range e.writers.of(a) {
+		if h.armed == nil || seen[h.armed.id] {
+			continue
+		}
+		seen[h.armed.id] = true
+		im := newImages()
+		im.contents[h.armed.id], im.metas[h.armed.id] = &h.armed.was, h.armed.meta
+		im.put(b, nil, id)
+		out = append(out, h)
+	}
+	return out
+}
+
+// disarm marks in a run what attachArmed gave it.
+func disarm(r *run, all []*Handle) {
+	for _, h := range all {
+		cov := &covered{size: h.armed.was.size}
+		cov.add(0, cov.size)
+		r.setCoverage(h.armed.id, cov)
+		r.markMeta(h.armed.id)
+		h.armed = nil
+	}
+}
+
+// settleWriter ends an armed handle: what was written through it after the move begins a task by itself.
+func (e *Engine) settleWriter(h *Handle) {
+	e.gate.RLock()
+	defer e.gate.RUnlock()
+	if e.closed {
+		return
+	}
+	e.tasks.mu.Lock()
+	written := h.written()
+	e.tasks.mu.Unlock()
+	if written {
+		if _, err := e.enter(Caller{Agent: h.agent}); err != nil {
+			e.log.Warn("what was written after a move could not be given a task", "err", err)
+		}
+	}
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	e.disarmed(h)
+}
