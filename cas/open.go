@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -126,7 +127,9 @@ func prepareDir(disk vfs.FS, dir string, o Options) (string, error) {
 		}
 		return "", wrapOpen(dir, err)
 	}
-	if o.fs != nil {
+	if o.fs != nil || strings.HasPrefix(dir, "/proc/self/fd/") {
+		// A path by descriptor is the only way to a directory that something is mounted over: its real name would lead
+		// through that mount.
 		return dir, nil
 	}
 	abs, err := filepath.Abs(dir)

@@ -16,10 +16,9 @@ import (
 type backend struct {
 	*overlay.Engine
 	control.Refusals
-	ids   *identity.Resolver
-	info  control.Info
-	log   *eventLog
-	guard string
+	ids  *identity.Resolver
+	info control.Info
+	log  *eventLog
 }
 
 var _ control.Backend = (*backend)(nil)

@@ -30,7 +30,6 @@ type face struct {
 	backings backingTable
 	virtuals virtualTable
 	replay   replay
-	readOnly bool
 }
 
 var _ fuse.RawFileSystem = (*face)(nil)

@@ -100,7 +100,7 @@ func (f *face) detachNode(id overlay.NodeID) {
 
 // opened tells the kernel how to serve an open file.
 func (f *face) opened(h *overlay.Handle, out *fuse.OpenOut) {
-	if h.Mode() == overlay.Passthrough {
+	if h.Backed() {
 		if id, ok := f.attach(h); ok {
 			out.OpenFlags, out.BackingID = fuse.FOPEN_PASSTHROUGH|fuse.FOPEN_NOFLUSH, id
 		} else {
@@ -108,7 +108,7 @@ func (f *face) opened(h *overlay.Handle, out *fuse.OpenOut) {
 		}
 	}
 	if h.Mode() == overlay.Direct {
-		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+		out.OpenFlags |= fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
 	}
 	out.Fh = f.handles.add(h)
 }
@@ -175,7 +175,7 @@ func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut
 func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	switch h := f.handles.drop(in.Fh).(type) {
 	case *overlay.Handle:
-		if h.Mode() == overlay.Passthrough {
+		if h.Backed() {
 			f.detach(h)
 		}
 		f.e.Release(h)

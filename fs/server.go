@@ -8,6 +8,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -144,6 +145,7 @@ func (s *Server) serve() error {
 		return fmt.Errorf("mount over %s: %w (`ttfs doctor` says what this machine allows)", s.o.Dir, err)
 	}
 	s.fuse, s.face.server = server, server
+	closeOnExec("/dev/fuse")
 	s.done.Go(server.Serve)
 	if err := server.WaitMount(); err != nil {
 		_ = server.Unmount()
@@ -154,6 +156,24 @@ func (s *Server) serve() error {
 	s.stop = stop
 	s.done.Go(func() { s.sweep(ctx) })
 	return nil
+}
+
+// closeOnExec keeps a device from the daemon's children: one that outlived it would hold the connection, and every
+// caller would wait for ever. go-fuse opens it without.
+func closeOnExec(device string) {
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, n := range names {
+		fd, err := strconv.Atoi(n.Name())
+		if err != nil {
+			continue
+		}
+		if at, err := os.Readlink("/proc/self/fd/" + n.Name()); err == nil && at == device {
+			unix.CloseOnExec(fd)
+		}
+	}
 }
 
 // canPass tries whether the kernel takes a backing file from this daemon.

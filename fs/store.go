@@ -160,6 +160,14 @@ func onlyOurs(names []os.DirEntry) bool {
 }
 
 func (s *store) makeTT(uid, gid int) (err error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(s.root, "", &st, unix.AT_EMPTY_PATH); err != nil {
+		return err
+	}
+	// Mounting changes nothing of the workspace, not even the time of its directory.
+	defer func() {
+		_ = unix.UtimesNanoAt(unix.AT_FDCWD, fdPath(s.root, "."), []unix.Timespec{st.Atim, st.Mtim}, 0)
+	}()
 	if err := unix.Mkdirat(s.root, overlay.StoreName, 0o700); err != nil {
 		return fmt.Errorf("make .tt: %w", err)
 	}

@@ -146,7 +146,6 @@ func (f *face) below(dir *virtual, name string, c control.Caller) (virtual, erro
 func (f *face) statVirtual(v *virtual) (st overlay.Stat, err error) {
 	if v.tree != nil {
 		if st, err = v.tree.Stat(v.in); err == nil {
-			st.Mode &^= 0o222
 			if v.in == "" {
 				st.Mode = unix.S_IFDIR | 0o500
 				st.Uid, st.Gid = f.owner.Uid, f.owner.Gid
