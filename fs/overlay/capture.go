@@ -158,6 +158,9 @@ func (ch *change) metaFD(fd int, id OID) error {
 // blockBytes is the unit in which content that is overwritten is kept.
 const blockBytes = 16 << 10
 
+// holeBytes is the smallest hole.
+const holeBytes = 4 << 10
+
 // content keeps the bytes [from, to) of a file, and its metadata, before they change; from >= to keeps only that the
 // content changes, and its size. fd is open for reading. Preconditions: n.mu is held.
 func (ch *change) content(n *node, fd int, from, to int64) error {
@@ -190,10 +193,24 @@ func (ch *change) content(n *node, fd int, from, to int64) error {
 		}
 	}
 	var gaps []span
-	if from < to {
+	if first {
+		// The last block, when it is a hole, would be filled by what is written behind it.
+		tail := span{int64(st.Size) / holeBytes * holeBytes, int64(st.Size)}
+		if _, err := unix.Seek(fd, tail.from, unix.SEEK_DATA); tail.from < tail.to && err == unix.ENXIO {
+			gaps = append(gaps, tail)
+		}
+	}
+	if from < min(to, int64(st.Size)) {
 		from = from / blockBytes * blockBytes
 		to = min((min(to, int64(st.Size))+blockBytes-1)/blockBytes*blockBytes, int64(st.Size))
-		gaps = cov.gaps(from, to)
+		for _, g := range gaps {
+			if from < g.from {
+				to = min(to, g.from)
+			} else {
+				to = from
+			}
+		}
+		gaps = append(cov.gaps(from, to), gaps...)
 	}
 	pieces, err := ch.e.capture(fd, gaps)
 	if err != nil {
