@@ -130,10 +130,16 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 	if err := os.Chdir("/"); err != nil {
 		return nil, nil, failed("mount "+o.dir, err, "")
 	}
-	server, err = fs.Mount(fs.Options{
+	options := fs.Options{
 		Dir: o.dir, StoreDir: o.store, Guard: o.guard, Durability: o.durability, OnStoreError: o.onStoreError,
 		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Logger: log,
-	})
+	}
+	for until := time.Now().Add(lockLimit); ; time.Sleep(20 * time.Millisecond) {
+		server, err = fs.Mount(options)
+		if !errors.Is(err, overlay.Locked) || time.Now().After(until) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, nil, &failure{code: exitFailed, text: "mount " + o.dir, err: err}
 	}
