@@ -303,6 +303,11 @@ var bigStories = []story{
 		s.must(s.rewrite("tail", strings.Repeat("longer", 10_000)))
 		s.must(s.unlink("tail"))
 	}},
+	{"append after a hole", func(s *stand) { s.must(s.append("tail", "")); s.must(s.append("tail", "more")) }},
+	{"write after a hole", func(s *stand) { s.must(s.write("tail", 8000, "more")) }},
+	{"write before and after a hole", func(s *stand) { s.must(s.write("tail", 5, "over")); s.must(s.append("tail", "more")) }},
+	{"write all over a hole", func(s *stand) { s.must(s.write("tail", 0, strings.Repeat("all over", 1000))) }},
+	{"lengthen a hole and write", func(s *stand) { s.must(s.truncate("tail", 8000)); s.must(s.write("tail", 7900, "more")) }},
 	{"remove sparse", func(s *stand) { s.must(s.unlink("sparse")) }},
 }
 
