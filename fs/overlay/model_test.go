@@ -37,11 +37,12 @@ type machine struct {
 	actors []*actor
 	a      *actor // whose turn it is
 	ops    int
-	log    []string // what was done, for the one who reads a failure
+	linked map[int]bool // inodes that ever had a second name
+	log    []string     // what was done, for the one who reads a failure
 }
 
 func newMachine(t *testing.T, seed uint64) *machine {
-	m := &machine{stand: newStand(t, seed)}
+	m := &machine{stand: newStand(t, seed), linked: map[int]bool{}}
 	for _, name := range []string{"x", "y"} {
 		m.agent = "setup"
 		m.must(m.mkdir(name, 0o755))
@@ -177,6 +178,7 @@ func (m *machine) one() (name string, want, got error) {
 		want := error(unix.ENOENT)
 		if i != nil && i.kids == nil {
 			want = fs.put(q, i)
+			m.linked[i.id] = m.linked[i.id] || want == nil
 		}
 		return "link " + p + " " + q, want, m.link(m.full(p), m.full(q))
 	case 8, 9, 10:
@@ -504,18 +506,23 @@ func (m *machine) history(to, id tasktree.TaskID) {
 	}
 }
 
-// listed compares a list of changes. Of a file with several names the engine knows only those that it has met: that its
-// bytes changed may be told of the others or not.
+// listed compares a list of changes. Of a file that ever had several names the engine remembers only the last two that it
+// has met: that its bytes changed may be told of the others or not.
 func (m *machine) listed(what string, got map[string]string, from, to *naive) {
 	want := map[string]string{}
 	for path, op := range from.changes(to) {
 		full := m.full(path)
-		if i, was := to.find(path), from.find(path); op == opModify && i.kids == nil && got[full] == "" && (to.links(i) > 1 || from.links(was) > 1) {
+		if i := to.find(path); op == opModify && got[full] == "" && m.linked[i.id] {
 			continue
 		}
 		want[full] = op
 	}
 	if d := differ(got, want); d != "" {
+		for path, op := range from.changes(to) {
+			if full := m.full(path); got[full] != op {
+				d += fmt.Sprintf("\n%s: %v, then %v", full, from.find(path), to.find(path))
+			}
+		}
 		m.fatal("%s:%s", what, d)
 	}
 }

@@ -189,6 +189,9 @@ func (i *inode) write(off int64, b []byte) {
 
 // String is all that is compared of an inode, but for its names.
 func (i *inode) String() string {
+	if i == nil {
+		return "nothing"
+	}
 	s := fmt.Sprintf("mode=%o", i.kind|i.mode)
 	switch i.kind {
 	case unix.S_IFREG:
