@@ -29,6 +29,7 @@ type Entry struct {
 	Xattrs    map[string]string
 	Sum       [sha256.Size]byte
 	Extents   []Extent
+	DiskBytes int64 // allocated
 }
 
 // Tree is a picture: paths relative to its top, "." being the top itself.
@@ -138,7 +139,7 @@ func look(full string, st *unix.Stat_t) (Entry, error) {
 		entry.SizeBytes = st.Size
 		entry.Target, err = os.Readlink(full)
 	case "file":
-		entry.SizeBytes = st.Size // readAll adds the rest
+		entry.SizeBytes, entry.DiskBytes = st.Size, st.Blocks*512 // readAll adds the rest
 	}
 	return entry, err
 }
