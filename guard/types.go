@@ -30,7 +30,7 @@ type Process struct {
 	Start uint64
 }
 
-// Actor is who does something. User is never refused and nothing is kept of what it knows; Agent User says the same.
+// Actor is who does something. User is never refused and nothing is kept of what it knows; Agent User or "" says the same.
 type Actor struct {
 	Agent Agent
 	Task  Task
@@ -38,11 +38,13 @@ type Actor struct {
 	User  bool
 }
 
-func (a Actor) human() bool { return a.User || a.Agent == User || a.Agent == Outside }
+func (a Actor) human() bool {
+	return a.User || a.Agent == User || a.Agent == "" || a.Agent == Outside
+}
 
 // name is under which a change is reported.
 func (a Actor) name() Agent {
-	if a.User && a.Agent == "" {
+	if a.Agent == "" {
 		return User
 	}
 	return a.Agent

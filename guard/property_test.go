@@ -1,0 +1,62 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// oneLine draws a line for the rig.
+func oneLine(t *rapid.T) string {
+	who := rapid.SampledFrom([]string{"a", "a.1", "a.2", "a.1/7", "b", "b.3", "b/8", "c", "user"}).Draw(t, "who")
+	path := rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "path")
+	from := rapid.IntRange(0, 4).Draw(t, "from")
+	to := from + rapid.IntRange(0, 3).Draw(t, "length")
+	verb := rapid.SampledFrom([]string{
+		"open", "read", "read", "snap", "late", "late", "part", "part", "part", "rewrite", "rewrite", "empty", "truncate", "edit", "edit", "punch", "append",
+		"create", "create", "unlink", "rename", "rename", "link", "exchange"}).Draw(t, "verb")
+	switch verb {
+	case "late":
+		return fmt.Sprintf("%s late %s %d-%d", who, path, from, to)
+	case "part":
+		return fmt.Sprintf("%s read %s %d-%d", who, path, from, to)
+	case "edit", "punch":
+		return fmt.Sprintf("%s %s %s %d-%d", who, verb, path, from, to)
+	case "rewrite", "truncate", "create":
+		return fmt.Sprintf("%s %s %s %d", who, verb, path, to)
+	case "rename", "link", "exchange":
+		return fmt.Sprintf("%s %s %s %s", who, verb, path, rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "to"))
+	}
+	return who + " " + verb + " " + path
+}
+
+// TestAgainstModel: in any story, the guard says what the naive model says.
+func TestAgainstModel(t *testing.T) {
+	asked, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRig(t)
+		r.oracle = &model{}
+		r.pol.Blind = rapid.SampledFrom([]BlindRule{Allow, Allow, Contested, Deny}).Draw(t, "blind")
+		r.pol.Live = func(Agent) bool { return true }
+		n := rapid.IntRange(5, 50).Draw(t, "lines")
+		for range n {
+			line := oneLine(t)
+			got := r.do(line)
+			t.Logf("%s: %s", line, got)
+			if strings.HasPrefix(got, "stale") && rapid.Bool().Draw(t, "remount") {
+				b := r.s.Export()
+				r.s = New()
+				if err := r.s.Import(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		check(t, r.s)
+		asked, refused = asked+r.asked, refused+r.refused
+	})
+	if refused*20 < asked || refused == asked {
+		t.Fatalf("%d of %d refused: the stories show nothing", refused, asked)
+	}
+}
