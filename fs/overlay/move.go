@@ -134,11 +134,13 @@ func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan fun
 
 // mover is a move under way. Preconditions of everything: gate is held for writing, or the engine is being opened.
 type mover struct {
-	e    *Engine
-	plan tasktree.Plan
-	done int // steps made
-	seen *images
-	lost []string
+	e     *Engine
+	plan  tasktree.Plan
+	done  int // steps made
+	seen  *images
+	lost  []string
+	half  bool // a step could be neither made nor taken back
+	ended bool // the agent is where the move leads
 }
 
 // encode is the record of the move under way. prepared says that the next step is.
@@ -173,7 +175,6 @@ func decodeMover(e *Engine, b []byte) (m *mover, prepared bool, err error) {
 }
 
 func (m *mover) run() error {
-	e := m.e
 	if len(m.plan.Steps) > 0 {
 		if err := m.note(false); err != nil {
 			return err
@@ -181,14 +182,29 @@ func (m *mover) run() error {
 	}
 	for m.done < len(m.plan.Steps) {
 		if err := m.step(); err != nil {
-			if back := m.back(); back != nil {
-				e.broken = back
-				e.log.Error("a move failed and could not be taken back; it is tried again at the next mount", "err", err, "back", back)
-			}
+			m.giveUp(err)
 			return err
 		}
 	}
-	return m.finish()
+	err := m.finish()
+	if err != nil && !m.ended {
+		m.giveUp(err)
+	}
+	return err
+}
+
+// giveUp takes back a move that failed. Where that fails too, nothing may change until the next mount has ended it.
+func (m *mover) giveUp(err error) {
+	back := error(nil)
+	if m.half {
+		back = err // the record of the move says how to go on
+	} else {
+		back = m.back()
+	}
+	if back != nil {
+		m.e.broken = back
+		m.e.log.Error("a move failed and could not be taken back; it is tried again at the next mount", "err", err, "back", back)
+	}
 }
 
 // note records how far the move is.
@@ -269,16 +285,21 @@ func (m *mover) finish() error {
 	}
 	putActive(&b, t.tree, p.Agent, p.To)
 	b.Delete([]byte{kMove})
+	if err := e.point("end"); err != nil {
+		return storeError("end a move", err)
+	}
 	if err := e.j.Commit(&b); err != nil {
 		return storeError("end a move", err)
 	}
-	if e.opt.Power {
-		if err := e.j.Sync(); err != nil {
-			return storeError("end a move", err)
-		}
-	}
+	m.ended = true
 	delete(t.runs, p.From)
-	return treeError("move", t.tree.SetActive(p.Agent, p.To))
+	if err := t.tree.SetActive(p.Agent, p.To); err != nil {
+		return treeError("move", err)
+	}
+	if e.opt.Power {
+		return storeError("end a move", e.j.Sync())
+	}
+	return nil
 }
 
 // recoverMove goes on with a move that a death interrupted.

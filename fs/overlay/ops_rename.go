@@ -195,6 +195,11 @@ func (r *renaming) record(ch *change) error {
 		if err := ch.remove(r.b, r.a.n); err != nil {
 			return err
 		}
+		if r.b.n.dir != nil && r.b.fate == fateHold {
+			if err := r.tellPassing(ch); err != nil {
+				return err
+			}
+		}
 	} else if err := ch.entry(r.to, r.new, nil, r.a.n); err != nil {
 		return err
 	}
@@ -229,6 +234,21 @@ func (r *renaming) tell(ch *change, n, from *node, old string, to *node, name st
 	return nil
 }
 
+// tellPassing writes into the record of a directory that is replaced where it is on its way into hold: see applyDir.
+func (r *renaming) tellPassing(ch *change) error {
+	df, err := r.e.dirOID(r.from)
+	if err != nil {
+		return err
+	}
+	dt, err := r.e.dirOID(r.to)
+	if err != nil {
+		return err
+	}
+	o := object{id: r.b.id, kind: r.b.n.kind, key: r.b.n.key, at: spot{dt, r.new}, was: spot{df, r.old}}
+	putObject(&ch.b, &o)
+	return nil
+}
+
 // apply renames. Preconditions: places is held for writing.
 func (r *renaming) apply() error {
 	e := r.e
@@ -246,10 +266,7 @@ func (r *renaming) apply() error {
 	if r.b != nil && r.b.fate == fateHold {
 		var err error
 		if r.b.n.dir != nil {
-			// A directory cannot have two names: for a moment the new one is gone. After a death in it the rename was not
-			// acknowledged, and undo brings the empty directory back.
-			err = renameAt(r.tf.fd, r.new, e.hold, holdName(r.b.id), unix.RENAME_NOREPLACE)
-			aside = func() { _ = renameAt(e.hold, holdName(r.b.id), r.tf.fd, r.new, unix.RENAME_NOREPLACE) }
+			return r.applyDir()
 		} else {
 			err = linkAt(r.tf.fd, r.new, e.hold, holdName(r.b.id))
 			aside = func() { _ = unlinkAt(e.hold, holdName(r.b.id), 0) }
@@ -258,13 +275,42 @@ func (r *renaming) apply() error {
 			return err
 		}
 	}
-	if err := e.point("rename over"); err != nil {
-		return err
+	err := e.point("rename over")
+	if err == nil {
+		err = renameAt(r.ff.fd, r.old, r.tf.fd, r.new, r.flags)
 	}
-	if err := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, r.flags); err != nil {
+	if err != nil {
 		aside()
 		return err
 	}
+	r.took()
+	return nil
+}
+
+// applyDir renames over an empty directory, which cannot have two names: the two change places, so that nobody finds the
+// new name gone. After a death before the second effect the rename was not acknowledged, and undo takes it back.
+func (r *renaming) applyDir() error {
+	e := r.e
+	if err := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+	err := e.point("rename over")
+	if err == nil {
+		err = renameAt(r.ff.fd, r.old, e.hold, holdName(r.b.id), unix.RENAME_NOREPLACE)
+	}
+	if err != nil {
+		if back := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, unix.RENAME_EXCHANGE); back != nil {
+			e.log.Error("a rename over a directory was made by half", "name", r.new, "err", err, "back", back)
+		}
+		return err
+	}
+	r.took()
+	return nil
+}
+
+// took brings the nodes up to date after a rename. Preconditions: places is held for writing.
+func (r *renaming) took() {
+	e := r.e
 	if r.b != nil {
 		if r.b.fate == fateHold {
 			e.held(r.b.n, r.b.id)
@@ -278,5 +324,4 @@ func (r *renaming) apply() error {
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
 	e.setPlaceLocked(r.a.n, r.to, r.new)
-	return nil
 }

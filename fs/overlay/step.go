@@ -162,21 +162,28 @@ func (s *step) open(id OID, flags int, f func(fd int) error) error {
 func (s *step) complete() error {
 	s.e.moving = s.objects
 	defer func() { s.e.moving = nil }()
-	if err := s.apply(s.want, s.have); err != nil {
-		err = s.failure(err)
-		s.e.log.Error("a step of a move failed and is taken back", "task", s.task, "err", err)
-		if back := s.apply(s.have, s.want); back != nil {
-			return fail("move", "", IO, errors.Join(err, back))
-		}
-		var b journal.Batch
-		s.have.drop(&b, []byte{kNew}, s.task)
-		b.Put([]byte{kMove}, s.encode(false))
-		if e2 := s.e.j.Commit(&b); e2 != nil {
-			return storeError("take a step back", errors.Join(err, e2))
-		}
-		return err
+	err := s.apply(s.want, s.have)
+	if err == nil {
+		err = s.settle()
 	}
-	return s.settle()
+	if err == nil {
+		return nil
+	}
+	err = s.failure(err)
+	s.e.log.Error("a step of a move failed and is taken back", "task", s.task, "err", err)
+	s.half = true
+	if back := s.apply(s.have, s.want); back != nil {
+		return fail("move", "", IO, errors.Join(err, back))
+	}
+	var b journal.Batch
+	s.have.drop(&b, []byte{kNew}, s.task)
+	b.Put([]byte{kMove}, s.encode(false))
+	if e2 := s.e.j.Commit(&b); e2 != nil {
+		return storeError("take a step back", errors.Join(err, e2))
+	}
+	s.half = false
+	s.dropCopies(s.have)
+	return err
 }
 
 func (s *step) failure(err error) error {

@@ -184,6 +184,9 @@ func (e *Engine) enter(c Caller) (*run, error) {
 	if e.opt.ReadOnly {
 		return nil, fail("change", "", ReadOnly, nil)
 	}
+	if e.broken != nil {
+		return nil, fail("change", "", IO, fmt.Errorf("a move could not be ended; unmount and mount again: %w", e.broken))
+	}
 	t := &e.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
