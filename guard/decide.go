@@ -92,7 +92,7 @@ func (s *State) stale(m *mind, q *Question, own bool) (ws []Writer, found bool) 
 func (s *State) replacers(m *mind, n *name, r *record, outside bool) []Writer {
 	es := n.place.log.others(nil, m.me, n.as)
 	if r != nil {
-		es = r.log.others(es, m.me, n.as)
+		es = r.log.others(es, m.me, max(n.as, n.place.log.last))
 	}
 	if outside {
 		es = append(es, entry{Writer{Agent: Outside}, s.seq})

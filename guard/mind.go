@@ -21,7 +21,8 @@ type place struct {
 	path Path
 	refs int
 	file *record // what the path names, nil: nothing
-	log  ledger  // who changed what it names
+	// log is who changed what it names, and who changed what it named before.
+	log ledger
 }
 
 // name is a path that a mind knows.
@@ -31,7 +32,14 @@ type name struct {
 	as    Seq
 }
 
+// stale says whether another changed what the path names.
 func (n *name) stale(me Agent) bool { return n.place.log.foreign(me, n.as) }
+
+// behind says whether another changed what the path names, or the file that it still names.
+func (n *name) behind(me Agent) bool {
+	k := n.known
+	return n.stale(me) || n.place.file == k.rec && k.valid() && k.rec.log.foreign(me, k.as)
+}
 
 // known is what one mind knows of one file.
 type known struct {
@@ -165,7 +173,7 @@ func (s *State) bind(m *mind, p Path, k *known, as Seq, fresh bool) {
 		n.known = k
 		k.names = append(k.names, n)
 	}
-	if fresh || !n.stale(m.me) {
+	if fresh || !n.behind(m.me) {
 		n.as = max(n.as, as)
 	}
 }

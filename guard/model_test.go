@@ -107,6 +107,29 @@ func (v *view) others(as int, upto int, f File, p Path) []int {
 	return out
 }
 
+// at is what others changed at a path: what it names, or the file that it named at that time.
+func (v *view) at(as, upto int, p Path) []int {
+	var out []int
+	for i := as; i < upto; i++ {
+		e := v.m.events[i]
+		if e.who.Agent != v.me && (e.what == "bind" && e.path == p || e.what == "content" && v.m.names(p, i) == e.file) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// displaced is at, without what happened to the file that the path names now.
+func (v *view) displaced(as, upto int, p Path) []int {
+	last := 0
+	for i := range v.m.events[:upto] {
+		if e := v.m.events[i]; e.what == "bind" && e.path == p {
+			last = i + 1
+		}
+	}
+	return v.at(as, max(as, last), p)
+}
+
 // views goes through everything.
 func (m *model) views(a Actor) (agent, proc *view) {
 	agent = &view{m, a.Agent, map[File]*knows{}, map[Path]*lineage{}}
@@ -152,6 +175,9 @@ func (v *view) own(i int, e event, above *view) {
 		}
 		v.nameBelow(e, i+1, above)
 	case "bind":
+		if l := v.paths[e.path]; e.file == 0 && l != nil {
+			v.name(e.path, l.file, i+1)
+		}
 		if e.file != 0 && (k != nil || v.paths[e.path] != nil) {
 			v.nameBelow(e, i+1, above)
 		}
@@ -208,7 +234,11 @@ func (v *view) nameBelow(e event, as int, above *view) {
 // name binds a path by an own change: what was stale stays so, and what was not is not.
 func (v *view) name(p Path, f File, as int) {
 	if l := v.paths[p]; l != nil {
-		as = l.as
+		k := v.files[l.file]
+		if len(v.displaced(l.as, as, p)) > 0 || k != nil && v.m.names(p, as-1) == l.file && len(v.others(k.as, as, l.file, "")) > 0 {
+			as = l.as
+		}
+		as = max(as, l.as)
 	}
 	v.paths[p] = &lineage{as, f}
 }
@@ -301,10 +331,10 @@ func (v *view) stale(q Question, all bool) (ws []int, found bool) {
 		found = true
 	}
 	l := v.paths[q.Path]
-	if l == nil || v.files[l.file] == nil || len(v.others(l.as, now, 0, q.Path)) == 0 {
+	if l == nil || v.files[l.file] == nil || len(v.displaced(l.as, now, q.Path)) == 0 {
 		return nil, found
 	}
-	return v.others(l.as, now, q.File, q.Path), true
+	return v.at(l.as, now, q.Path), true
 }
 
 func (m *model) blind(q Question, v *view, pol Policy) string {

@@ -14,16 +14,15 @@ type End struct {
 // of a file is forgotten.
 func (s *State) Created(a Actor, f File, p Path) Seq {
 	at := s.next()
-	w := Writer{a.name(), a.Task}
 	if a.human() {
 		if s.files[f] != nil || s.places[p] != nil {
-			s.anew(s.record(f), p, w, at)
+			s.anew(a, s.record(f), p, at)
 		}
 		return at
 	}
 	g, m := s.enlist(a)
 	k := s.know(g.mind, f)
-	s.anew(k.rec, p, w, at)
+	s.anew(a, k.rec, p, at)
 	k.write(g.me, at, at, 0, 0, 0)
 	s.bind(g.mind, p, k, at, false)
 	if m != nil {
@@ -35,41 +34,60 @@ func (s *State) Created(a Actor, f File, p Path) Seq {
 }
 
 // anew is a new file under the number of r, at p.
-func (s *State) anew(r *record, p Path, w Writer, at Seq) {
+func (s *State) anew(a Actor, r *record, p Path, at Seq) {
 	r.born, r.clean, r.log = at, at, ledger{}
-	r.log.add(w, at)
-	s.rebound(p, r, w, at)
+	r.log.add(Writer{a.name(), a.Task}, at)
+	s.rebound(a, p, r, at)
 }
 
-// rebound says that p names r from now on, nil: nothing.
-func (s *State) rebound(p Path, r *record, w Writer, at Seq) {
-	if pl := s.places[p]; pl != nil {
-		pl.log.add(w, at)
-		s.settle(pl, r)
-	}
-}
-
-// Removed says that the actor unlinked p, which named f.
-func (s *State) Removed(a Actor, f File, p Path) Seq {
-	at := s.next()
-	s.rebound(p, nil, Writer{a.name(), a.Task}, at)
-	if a.human() {
-		return at
+// rebound says that p names r from now on, nil: nothing. What the actor knows of p keeps up unless it was behind: so an own
+// change hides nobody's. Who changed the file that p named is remembered with the path.
+func (s *State) rebound(a Actor, p Path, r *record, at Seq) {
+	pl := s.places[p]
+	if pl == nil {
+		return
 	}
 	if g, m := s.find(a); g != nil {
-		g.absent(f, p, at)
+		g.own(p, at)
 		if m != nil {
-			m.absent(f, p, at)
+			m.own(p, at)
+		}
+	}
+	if pl.file != nil {
+		since := pl.log.last
+		for _, e := range pl.file.log.entries {
+			if e.at > since {
+				pl.log.add(e.Writer, e.at)
+			}
+		}
+	}
+	pl.log.add(Writer{a.name(), a.Task}, at)
+	s.settle(pl, r)
+}
+
+// own is a change of what a path names by the mind's own actor.
+func (m *mind) own(p Path, at Seq) {
+	if n := m.names[p]; n != nil && !n.behind(m.me) {
+		n.as = at
+	}
+}
+
+// Removed says that the actor unlinked p, which named f. A file that the actor knows by no other name is the next to be
+// forgotten.
+func (s *State) Removed(a Actor, f File, p Path) Seq {
+	at := s.next()
+	s.rebound(a, p, nil, at)
+	g, m := s.find(a)
+	if g != nil && !a.human() {
+		g.fade(f)
+		if m != nil {
+			m.fade(f)
 		}
 	}
 	return at
 }
 
-// absent is what the mind knows of a path that it has emptied itself. A file without any name is the next to be forgotten.
-func (m *mind) absent(f File, p Path, at Seq) {
-	if n := m.names[p]; n != nil && !n.stale(m.me) {
-		n.as = at
-	}
+func (m *mind) fade(f File) {
 	if k := m.files[f]; k != nil && len(k.names) <= 1 {
 		m.age(k)
 	}
@@ -79,23 +97,14 @@ func (m *mind) absent(f File, p Path, at Seq) {
 // is known below it.
 // Preconditions: not reported when the kernel did nothing, because both paths name one file.
 func (s *State) Renamed(a Actor, f File, from, to Path, dir bool) Seq {
-	w := Writer{a.name(), a.Task}
 	if dir {
-		s.carry(from, to, w)
+		s.carry(from, to, Writer{a.name(), a.Task})
 		return s.seq
 	}
 	at := s.next()
-	s.rebound(from, nil, w, at)
-	s.bound(a, f, to, w, at)
+	s.rebound(a, from, nil, at)
+	s.bound(a, f, to, at)
 	s.follow(a, f, from, to, at)
-	if !a.human() {
-		if g, m := s.find(a); g != nil {
-			g.left(from, at)
-			if m != nil {
-				m.left(from, at)
-			}
-		}
-	}
 	return at
 }
 
@@ -111,17 +120,10 @@ func (s *State) follow(a Actor, f File, from, to Path, at Seq) {
 	}
 }
 
-// left is what the mind knows of a path from which it has moved a file itself.
-func (m *mind) left(p Path, at Seq) {
-	if n := m.names[p]; n != nil && !n.stale(m.me) {
-		n.as = at
-	}
-}
-
 // bound says that the actor gave f the name p.
-func (s *State) bound(a Actor, f File, p Path, w Writer, at Seq) {
+func (s *State) bound(a Actor, f File, p Path, at Seq) {
 	if s.places[p] != nil {
-		s.rebound(p, s.record(f), w, at)
+		s.rebound(a, p, s.record(f), at)
 	}
 	if a.human() {
 		return
@@ -141,7 +143,7 @@ func (s *State) bound(a Actor, f File, p Path, w Writer, at Seq) {
 // Linked says that the actor gave f one more name, over whatever was there.
 func (s *State) Linked(a Actor, f File, p Path) Seq {
 	at := s.next()
-	s.bound(a, f, p, Writer{a.name(), a.Task}, at)
+	s.bound(a, f, p, at)
 	return at
 }
 
@@ -155,16 +157,16 @@ func (s *State) Exchanged(a Actor, x, y End) Seq {
 		s.carry(aside, y.Path, w)
 	}
 	at := s.next()
-	s.crossed(a, x, y.Path, w, at)
-	s.crossed(a, y, x.Path, w, at)
+	s.crossed(a, x, y.Path, at)
+	s.crossed(a, y, x.Path, at)
 	return at
 }
 
 // crossed is one half of an exchange: e has come to p.
-func (s *State) crossed(a Actor, e End, p Path, w Writer, at Seq) {
+func (s *State) crossed(a Actor, e End, p Path, at Seq) {
 	if e.Dir {
-		s.rebound(p, nil, w, at)
+		s.rebound(a, p, nil, at)
 		return
 	}
-	s.bound(a, e.File, p, w, at)
+	s.bound(a, e.File, p, at)
 }

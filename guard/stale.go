@@ -38,7 +38,7 @@ func (s *State) Stale(a Agent) []StaleEntry {
 		e := StaleEntry{Path: p}
 		if r := n.place.file; r != nil {
 			e.File = r.id
-			as := n.as
+			as := max(n.as, n.place.log.last)
 			if n.known.rec == r && n.known.valid() {
 				as = n.known.as
 			}

@@ -70,6 +70,8 @@ var stories = map[string]string{
 	"the writer ends":                      "a read p; b append p; b end; a rewrite p 1 = stale b",
 	"the writer of a replaced path ends":   "a read p; b create t 1; b rename t p; c append p; b end; c end; a rewrite p 1 = stale b c",
 	"stale list":                           "a read p; a read big; b append p; c append p; b append big; a append p; a stale p = big:b p:b,c; a read p; a stale p = big:b; a read big 0-1; a stale p =; b stale p = p:a,c; user stale p =",
+	"stale list, written, then replaced":   "a read p; b append p; c create t 1; c rename t p; a stale p = p:b,c; a unlink p = stale b c",
+	"stale list, written, then deleted":    "a read p; b append p; c unlink p; a stale big = p:b,c",
 	"stale list, deleted":                  "a read p; a read big; b unlink p; a stale big = p:b",
 	"stale list, own only":                 "a create q 1; b append q; a stale q = q:b",
 	"rewriting":                            "a begin p; b may p = busy a; b may p append; user may p; a may p; c begin p; a may p = busy c; a close p; b may p = busy c; c close p; b may p; b close p; b may p",
