@@ -117,7 +117,7 @@ func (ch *change) self(n *node) (OID, error) {
 	if err != nil {
 		return 0, err
 	}
-	if ch.run.hasEntry(d, p.name) {
+	if ch.run != nil && ch.run.hasEntry(d, p.name) {
 		// The name may be one of this task's: another, which is there without it as well, tells more.
 		if alt, has := ch.e.otherPlace(n, p.parent, p.name); has {
 			if up, err := ch.e.dirOID(alt.parent); err == nil && !ch.run.hasEntry(up, alt.name) {
