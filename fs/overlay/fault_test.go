@@ -64,6 +64,7 @@ var faults = []struct {
 // TestFaultInOperation fails every point of every operation. The operation is refused, nothing has changed, and the same
 // operation is then done, taken back and done again as ever.
 func TestFaultInOperation(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, 1)
 	start(s)
 	before := s.snapshot(true)
@@ -161,6 +162,7 @@ func moves(t *testing.T) (s *stand, ends []map[string]string, switchTo func(end 
 
 // TestFaultInMove fails every point of a move. The workspace is as before, and the move is then made.
 func TestFaultInMove(t *testing.T) {
+	t.Parallel()
 	s, ends, switchTo := moves(t)
 	for _, way := range [][2]int{{3, 2}, {2, 3}, {1, 0}, {0, 1}, {2, 0}, {0, 2}, {3, 0}, {0, 3}} {
 		from, to := way[0], way[1]
@@ -198,6 +200,7 @@ func TestFaultInMove(t *testing.T) {
 // TestFaultsInMove fails every point from one on: the move can be neither made nor taken back. Moves are refused from
 // then on, and the next start ends it.
 func TestFaultsInMove(t *testing.T) {
+	t.Parallel()
 	s, ends, switchTo := moves(t)
 	for _, way := range [][2]int{{3, 1}, {1, 3}} {
 		from, to := way[0], way[1]
@@ -226,6 +229,7 @@ func TestFaultsInMove(t *testing.T) {
 
 // TestNotifier tells of every entry and inode that a move changes, once, and of nothing when nothing is done.
 func TestNotifier(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, 1)
 	start(s)
 	s.begin("task")

@@ -600,6 +600,9 @@ func runMachine(t *testing.T, seed uint64, n int) {
 // TestModel holds the engine against a naive filesystem. TTFS_NIGHTLY=1 does a million operations.
 func TestModel(t *testing.T) {
 	seeds, n := uint64(12), 2500
+	if underRace {
+		seeds, n = 3, 1200
+	}
 	if os.Getenv("TTFS_NIGHTLY") != "" {
 		seeds, n = 200, 5000
 	}
