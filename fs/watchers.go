@@ -54,15 +54,12 @@ type scan struct {
 	link  [64]byte
 }
 
-// direntMost is more than one entry of a directory takes.
-const direntMost = 512
-
-// names calls f with each name in an open directory of /proc until f says false. procfs fills the buffer as long as it
-// has names: one that is not full was the last, and need not be asked after.
+// names calls f with each name in an open directory until f says false. A buffer that is not full is not the last: a
+// signal cuts it short (filldir64 of fs/readdir.c), and the runtime sends many.
 func (s *scan) names(dir int, f func(string) bool) error {
 	buf := make([]byte, 8192)
 	var names []string
-	for full := true; full; {
+	for {
 		n, err := unix.ReadDirent(dir, buf)
 		if err == unix.EINTR {
 			continue
@@ -70,7 +67,6 @@ func (s *scan) names(dir int, f func(string) bool) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		full = n > len(buf)-direntMost
 		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
 		for _, name := range names {
 			if !f(name) {
@@ -78,7 +74,6 @@ func (s *scan) names(dir int, f func(string) bool) error {
 			}
 		}
 	}
-	return nil
 }
 
 // process looks at the descriptors of a process. What fails is passed over: the process has ended, or is not ours.
