@@ -6,10 +6,14 @@ package guard
 // Preconditions: an open that truncates is reported as Wrote first.
 func (s *State) Opened(a Actor, f File, p Path, sizeBytes int64, mode Mode) Seq {
 	s.notice(f, p)
-	if a.human() || mode&ForReading == 0 || sizeBytes > SmallBytes {
+	if a.human() || mode&ForReading == 0 {
 		return s.seq
 	}
 	g, m := s.enlist(a)
+	if sizeBytes > SmallBytes {
+		s.know(g.mind, f) // so that from now on it is kept who writes, also in the middle of the first read
+		return s.seq
+	}
 	s.learn(g.mind, f, p, s.seq, 0, sizeBytes)
 	if m != nil {
 		s.learn(m, f, p, s.seq, 0, 0)
@@ -30,6 +34,7 @@ func (s *State) notice(f File, p Path) {
 // Read says that the bytes [from, to) of a file were read, beginning at the version start (Opened, or Now before the read).
 // Ranges of one version add up; of a newer version they take the place of what was known; of an older one they are nothing.
 // p is the path of the handle, or "".
+// Preconditions: the handle was reported by Opened.
 func (s *State) Read(a Actor, f File, p Path, start Seq, from, to int64) {
 	if a.human() || from >= to {
 		return

@@ -143,7 +143,11 @@ func (m *model) views(a Actor) (agent, proc *view) {
 			}
 		case e.what == "bind" && e.moved != "":
 			if l := agent.paths[e.moved]; l != nil && l.file == e.file && agent.files[e.file] != nil {
-				agent.name(e.path, e.file, i+1)
+				as := i + 1
+				if l := agent.paths[e.path]; l != nil {
+					as = l.as
+				}
+				agent.paths[e.path] = &lineage{as, e.file}
 			}
 		}
 	}
@@ -235,7 +239,7 @@ func (v *view) nameBelow(e event, as int, above *view) {
 func (v *view) name(p Path, f File, as int) {
 	if l := v.paths[p]; l != nil {
 		k := v.files[l.file]
-		if len(v.displaced(l.as, as, p)) > 0 || k != nil && v.m.names(p, as-1) == l.file && len(v.others(k.as, as, l.file, "")) > 0 {
+		if len(v.displaced(l.as, as-1, p)) > 0 || k != nil && v.m.names(p, as-1) == l.file && len(v.others(k.as, as-1, l.file, "")) > 0 {
 			as = l.as
 		}
 		as = max(as, l.as)

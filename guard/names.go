@@ -132,10 +132,10 @@ func (s *State) bound(a Actor, f File, p Path, at Seq) {
 	if s.files[f] == nil {
 		return // nobody knows the file, nobody knows the path
 	}
-	if g.files[f] != nil || g.names[p] != nil {
+	if g.files[f].valid() || g.names[p] != nil {
 		s.bind(g.mind, p, s.know(g.mind, f), at, false)
 	}
-	if m != nil && (m.files[f] != nil || m.names[p] != nil) {
+	if m != nil && (m.files[f].valid() || m.names[p] != nil) {
 		s.inherit(g, m, p, s.know(m, f), at)
 	}
 }

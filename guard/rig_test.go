@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -27,13 +28,14 @@ type rig struct {
 	oracle  *model
 	asked   int
 	refused int
-	began   Seq // by "snap"
-	birth   map[File]Seq
+	began   Seq            // by "snap"
+	bound   map[string]Seq // when a path last came to name something else
 	events  int
+	by      Actor
 }
 
 func newRig(t tester) *rig {
-	return &rig{t: t, s: New(), at: map[string]File{}, size: map[File]int64{}, birth: map[File]Seq{}}
+	return &rig{t: t, s: New(), at: map[string]File{}, size: map[File]int64{}, bound: map[string]Seq{}}
 }
 
 // actor of "a", of "a.1" (process 1 of a), of "a/7" (task 7), of "user".
@@ -100,6 +102,13 @@ func (r *rig) do(line string) string {
 	p := Path(path)
 	q := Question{Actor: who, File: f, Path: p, SizeBytes: r.size[f]}
 	s, m := r.s, r.oracle
+	defer func(before map[string]File) {
+		for _, p := range []string{path, arg} {
+			if r.at[p] != before[p] {
+				r.bound[p] = s.Now()
+			}
+		}
+	}(maps.Clone(r.at))
 	wrote := func(from, to, size int64) {
 		r.size[f] = size
 		s.Wrote(who, f, p, from, to, size)
@@ -124,10 +133,12 @@ func (r *rig) do(line string) string {
 		s.Read(who, f, p, start, from, min(to, r.size[f]))
 		m.read(who, f, p, m.now(), from, min(to, r.size[f]))
 	case "snap": // a read begins here
-		r.began, r.events = s.Now(), m.now()
+		s.Opened(who, f, p, r.size[f], ForReading)
+		m.opened(who, f, p, r.size[f])
+		r.began, r.events, r.by = s.Now(), m.now(), who
 	case "late": // and is reported here
 		from, to := span(arg)
-		if r.began < r.birth[f] {
+		if r.by != who || r.began < r.bound[path] {
 			return "too early"
 		}
 		s.Read(who, f, p, r.began, from, min(to, r.size[f]))
@@ -179,7 +190,7 @@ func (r *rig) do(line string) string {
 		r.next++
 		f = r.next
 		r.at[path], r.size[f] = f, 0
-		r.birth[f] = s.Created(who, f, p)
+		s.Created(who, f, p)
 		m.created(who, f, p)
 		if arg != "" {
 			_, n := span("0-" + arg)
