@@ -351,7 +351,10 @@ func TestStories(t *testing.T) {
 func tell(t *testing.T, seed uint64, start func(*stand), stories []story, rounds int, between func(*stand)) {
 	var s *stand
 	var before map[string]string
-	for _, st := range stories {
+	for k, st := range stories {
+		if underRace && k%4 != int(seed)%4 {
+			continue // each story is told in one way then
+		}
 		if s == nil {
 			s = newStand(t, seed)
 			start(s)
