@@ -10,7 +10,7 @@ func below(p, dir Path) (Path, bool) {
 	return p[len(dir):], true
 }
 
-// carry moves all that is known below one directory below another.
+// carry moves all that is known below one directory below another. It looks at every path that anybody knows.
 func (s *State) carry(from, to Path, w Writer) {
 	at := s.next()
 	moved := map[*place]*place{}

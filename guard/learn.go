@@ -65,7 +65,9 @@ func (s *State) learn(m *mind, f File, p Path, start Seq, from, to int64) {
 	}
 	k.seen, k.read = true, true
 	k.spans.add(from, to)
-	if s.names(p, r) {
+	if n := m.at(k, p); n != nil && n.place.file == r {
+		n.as = max(n.as, start)
+	} else if n == nil && s.names(p, r) {
 		s.bind(m, p, k, start, true)
 	}
 }
@@ -94,18 +96,42 @@ func (s *State) Wrote(a Actor, f File, p Path, from, to, newSize int64) Seq {
 	r := k.rec
 	r.wrote(w, at, newSize)
 	k.write(g.me, at, at, from, to, newSize)
-	named := s.names(p, r)
-	if named {
-		s.bind(g.mind, p, k, at, false)
-	}
+	n := s.renew(g.mind, p, k, at)
 	if m != nil {
 		o := s.know(m, f)
 		o.write(m.me, at, k.as, 0, 0, newSize)
-		if named {
-			s.inherit(g, m, p, o, at)
+		if n != nil {
+			s.renewOf(m, p, o, n, at)
 		}
 	}
 	return at
+}
+
+// renew keeps up what m knows of the path of a file that its actor has written. It gives nil if p names something else.
+func (s *State) renew(m *mind, p Path, k *known, at Seq) *name {
+	n := m.at(k, p)
+	if n == nil {
+		if p == "" || !s.names(p, k.rec) {
+			return nil
+		}
+		s.bind(m, p, k, at, false)
+		return m.names[p]
+	}
+	if n.place.file != k.rec {
+		return nil
+	}
+	if !n.behind(m.me) {
+		n.as = at
+	}
+	return n
+}
+
+// renewOf is renew for a process: a path that is new to it is as old as its agent's.
+func (s *State) renewOf(m *mind, p Path, k *known, above *name, at Seq) {
+	if m.at(k, p) == nil && m.names[p] == nil {
+		at = above.as
+	}
+	s.renew(m, p, k, at)
 }
 
 func (r *record) wrote(w Writer, at Seq, newSize int64) {
@@ -127,14 +153,6 @@ func (k *known) write(me Agent, at, first Seq, from, to, newSize int64) {
 	}
 	k.spans.cut(newSize)
 	k.spans.add(from, to)
-}
-
-// inherit binds a path for a process after its agent: a name that is new to it is as old as its agent's.
-func (s *State) inherit(g *agent, m *mind, p Path, k *known, at Seq) {
-	if n := g.names[p]; n != nil && m.names[p] == nil {
-		at = n.as
-	}
-	s.bind(m, p, k, at, false)
 }
 
 // External says that a file was changed around the mount: its size, times or inode are not what they were. p is the path

@@ -147,6 +147,22 @@ func (s *State) drop(m *mind, n *name) {
 	s.leave(n.place)
 }
 
+// at is the name of k at a path. Most files have one, and to compare it is cheaper than to look it up.
+func (m *mind) at(k *known, p Path) *name {
+	if len(k.names) > 4 {
+		if n := m.names[p]; n != nil && n.known == k {
+			return n
+		}
+		return nil
+	}
+	for _, n := range k.names {
+		if n.place.path == p {
+			return n
+		}
+	}
+	return nil
+}
+
 func (k *known) unname(n *name) {
 	i := slices.Index(k.names, n)
 	k.names = slices.Delete(k.names, i, i+1)

@@ -170,3 +170,11 @@ func (s *State) crossed(a Actor, e End, p Path, at Seq) {
 	}
 	s.bound(a, e.File, p, at)
 }
+
+// inherit binds a path for a process after its agent: a name that is new to it is as old as its agent's.
+func (s *State) inherit(g *agent, m *mind, p Path, k *known, at Seq) {
+	if n := g.names[p]; n != nil && m.names[p] == nil {
+		at = n.as
+	}
+	s.bind(m, p, k, at, false)
+}

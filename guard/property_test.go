@@ -49,6 +49,33 @@ func oneLine(t *rapid.T) string {
 	return who + " " + verb + " " + path
 }
 
+// TestAloneIsNeverRefused: an agent that works alone on small files, with as many processes as it likes.
+func TestAloneIsNeverRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRig(t)
+		r.pol = Policy{Blind: rapid.SampledFrom([]BlindRule{Allow, Contested}).Draw(t, "blind"), Live: func(Agent) bool { return true }}
+		r.do("user create p 2")
+		r.do("user create q 1")
+		for range rapid.IntRange(5, 50).Draw(t, "lines") {
+			w := strings.Fields(oneLine(t))
+			w[0] = rapid.SampledFrom([]string{"a", "a.1", "a.2/7"}).Draw(t, "alone")
+			if r.size[r.at[w[2]]] > block && w[1] == "append" {
+				continue
+			}
+			if w[1] == "edit" || w[1] == "punch" || w[1] == "rewrite" || w[1] == "truncate" || w[1] == "create" {
+				w[3] = map[bool]string{true: "0-1", false: "2"}[w[1] == "edit" || w[1] == "punch"]
+			}
+			switch got := r.do(strings.Join(w, " ")); strings.Fields(got)[0] {
+			case "stale", "partial", "blind", "busy":
+				t.Fatalf("%s: %s", strings.Join(w, " "), got)
+			}
+		}
+		if list := r.stale("a"); list != "" {
+			t.Fatalf("stale: %s", list)
+		}
+	})
+}
+
 // TestAgainstModel: in any story, the guard says what the naive model says.
 func TestAgainstModel(t *testing.T) {
 	asked, refused := 0, 0

@@ -252,6 +252,8 @@ func (r *rig) do(line string) string {
 	case "replaced": // around the mount, by another inode
 		r.next++
 		r.at[path], r.size[r.next] = r.next, r.size[f]
+	case "forget":
+		s.Forget(f)
 	case "end":
 		s.End(who.Agent)
 	case "exit":

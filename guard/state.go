@@ -74,6 +74,15 @@ func (s *State) EndProcess(p Process) {
 	}
 }
 
+// Forget makes a file unread for everybody, as if nobody had ever written it: a base was restored over it.
+func (s *State) Forget(f File) Seq {
+	at := s.next()
+	if r := s.files[f]; r != nil {
+		r.born, r.clean, r.log = at, 0, ledger{}
+	}
+	return at
+}
+
 func (s *State) endProcess(g *agent, p Process, m *mind) {
 	s.dissolve(m)
 	delete(g.procs, p)
