@@ -49,6 +49,15 @@ func TestSpansAgainstBytes(t *testing.T) {
 	})
 }
 
+func TestCovers(t *testing.T) {
+	s := spans{{0, 5}, {6, 9}}
+	for v, want := range map[Span]bool{{0, 5}: true, {1, 4}: true, {6, 8}: true, {6, 9}: true, {5, 6}: false, {4, 6}: false, {5, 9}: false, {8, 10}: false, {9, 10}: false, {7, 7}: true, {9, 9}: true} {
+		if s.covers(v.From, v.To) != want {
+			t.Errorf("%v", v)
+		}
+	}
+}
+
 func TestSpansAreBounded(t *testing.T) {
 	var s spans
 	s.add(0, 100)
@@ -65,6 +74,7 @@ func TestSpansAreBounded(t *testing.T) {
 
 func TestLedgerKeepsNewest(t *testing.T) {
 	var l ledger
+	l.add(Writer{"z", 1}, 1)
 	for i := range 40 {
 		l.add(Writer{"a", Task(i)}, Seq(i+1))
 	}
@@ -74,9 +84,11 @@ func TestLedgerKeepsNewest(t *testing.T) {
 	if len(l.entries) != maxWriters || !l.foreign("x", 158) || l.foreign("x", 159) || l.last != 159 {
 		t.Fatalf("%d entries, last %d", len(l.entries), l.last)
 	}
-	// An agent's older tasks went first: its newest is there.
-	if !slices.ContainsFunc(l.entries, func(e entry) bool { return e.Writer == Writer{"a", 39} }) {
-		t.Fatal("the newest task of a is gone")
+	// An agent's older tasks went first: its newest is there, and an older agent.
+	for _, w := range []Writer{{"a", 39}, {"z", 1}} {
+		if !slices.ContainsFunc(l.entries, func(e entry) bool { return e.Writer == w }) {
+			t.Fatalf("%v is gone", w)
+		}
 	}
 	for i := range 10 {
 		l.add(Writer{Agent(fmt.Sprint("c", i)), 1}, Seq(i+200))

@@ -73,6 +73,7 @@ var stories = map[string]string{
 	"stale list":                           "a read p; a read big; b append p; c append p; b append big; a append p; a stale p = big:b p:b,c; a read p; a stale p = big:b; a read big 0-1; a stale p =; b stale p = p:a,c; user stale p =",
 	"stale list, written, then replaced":   "a read p; b append p; c create t 1; c rename t p; a stale p = p:b,c; a unlink p = stale b c",
 	"stale list, written, then deleted":    "a read p; b append p; c unlink p; a stale big = p:b,c",
+	"stale list, written before it came":   "a read p; b create t 1; c append t; b rename t p; a stale p = p:b; a unlink p = stale b",
 	"stale list, deleted":                  "a read p; a read big; b unlink p; a stale big = p:b",
 	"stale list, own only":                 "a create q 1; b append q; a stale q = q:b",
 	"forgotten":                            "a.1 read p; b append p; a.1 rewrite p 1 = stale b; a forget p; a.1 rewrite p 1; a forget p; b read big 0-1; a forget big; b rewrite big 1; a stale p =",
@@ -85,6 +86,7 @@ var stories = map[string]string{
 	"directory moved, stale before":        "a create d/x 1; b create t 1; b rename t d/x; a mvdir d e; a rewrite e/x 1 = stale b; a stale e/x = e/x:b",
 	"directory moved to where one was":     "a create e/x 1; a mvdir e f; b create d/x 1; b read f/x; b create e/x 1; b unlink e/x; b mvdir d e; a stale f/x =; a rewrite e/x 1 = ok",
 	"directory over a known place":         "a create e/x 1; b read e/x; a unlink e/x; a create d/x 1; a mvdir d e; b rewrite e/x 1 = stale a; a rewrite e/x 1",
+	"directory over a path I emptied":      "b create e/x 1; b unlink e/x; a create d/x 1; a mvdir d e; b rewrite e/x 1 = stale a",
 	"directories exchanged":                "a create d/x 1; a create e/x 1; a swapdirs d e; a rewrite d/x 1; a rewrite e/x 1; b append d/x; a rewrite d/x 1 = stale b; a rewrite e/x 1; a stale d/x = d/x:b",
 	"not below, only alike":                "a create d/x 1; a create dd 1; a create da/x 1; b mvdir d e; b append dd; b append da/x; a stale dd = da/x:b dd:b",
 }
