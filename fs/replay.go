@@ -37,6 +37,10 @@ type replay struct {
 	now   atomic.Pointer[showing]
 	fakes atomic.Uint64
 
+	// heard: the last time, somebody watched. queued is how many moves are being shown, or wait to be.
+	heard  atomic.Bool
+	queued atomic.Int32
+
 	mu     sync.Mutex
 	child  *shower        // +checklocks:mu
 	closed bool           // +checklocks:mu
@@ -48,11 +52,14 @@ const (
 	showMost = 10_000
 	// showWait is how long a move waits for its replay, which then goes on without it.
 	showWait = 2 * time.Second
+	// showQueue is the number of moves that may be ahead of one that does not wait.
+	showQueue = 4
 	// showLimit is how long a replay may take before its child is killed.
 	showLimit = 30 * time.Second
 )
 
-// show replays a move if anybody watches, and waits for it, but not for ever.
+// show replays a move if anybody watches, and waits for it, but not for ever. It does not wait at all as long as nobody was
+// seen to watch: finding out takes longer than a small move.
 func (r *replay) show(c overlay.Changes) {
 	if len(r.command) == 0 || len(c.Entries)+len(c.Objects) == 0 {
 		return
@@ -64,12 +71,17 @@ func (r *replay) show(c overlay.Changes) {
 	}
 	r.under.Add(1)
 	r.mu.Unlock()
+	ahead := r.queued.Add(1) - 1
 	done := make(chan struct{})
 	go func() {
 		defer r.under.Done()
+		defer r.queued.Add(-1)
 		defer close(done)
 		r.run(c)
 	}()
+	if !r.heard.Load() && ahead < showQueue {
+		return
+	}
 	wait := time.NewTimer(showWait)
 	defer wait.Stop()
 	select {
@@ -92,6 +104,7 @@ func (r *replay) run(c overlay.Changes) {
 		r.dev = dev
 	}
 	w := findWatched("/proc", r.dev, scanLimit)
+	r.heard.Store(!w.none())
 	if w.none() {
 		return
 	}
