@@ -185,3 +185,24 @@ func TestActors(t *testing.T) {
 	}
 	check(t, s)
 }
+
+// What is written to an emptied file without a report (passthrough) is the agent's own; what it knew past a cut is not.
+func TestUnreportedBytes(t *testing.T) {
+	s, a := New(), actor("a.1")
+	q := Question{Actor: a, Op: TruncateOpen, File: 1, Path: "p", SizeBytes: 8 * block}
+	s.Opened(a, 1, "p", q.SizeBytes, ForReading)
+	s.Read(a, 1, "p", s.Now(), 0, q.SizeBytes)
+	s.Wrote(a, 1, "p", block, block, block)
+	if got := told(s.Decide(&q, &Policy{})); got != "partial 1-8" {
+		t.Error(got)
+	}
+	s.Wrote(a, 1, "p", 0, 0, 0)
+	s.Read(a, 1, "p", s.Now(), 0, block)
+	if got := told(s.Decide(&q, &Policy{Blind: Deny})); got != "ok" {
+		t.Error(got)
+	}
+	s.Wrote(actor("user"), 1, "p", 0, 0, 0)
+	if got := told(s.Decide(&q, &Policy{})); got != "stale user" {
+		t.Error(got)
+	}
+}

@@ -79,7 +79,7 @@ func (s *State) names(p Path, r *record) bool {
 }
 
 // Wrote says that a file has changed: the bytes [from, to) are the actor's now, and it ends at newSize. So a truncation is
-// Wrote(n, n, n), an extension Wrote(old, n, n), a punched hole Wrote(from, to, size), a collapsed or inserted range
+// Wrote(n, n, n), an extension Wrote(old, n, n), a write past the end begins at the old end, a punched hole Wrote(from, to, size), a collapsed or inserted range
 // Wrote(from, newSize, newSize). It gives the new version, which is stale for everybody else.
 // Preconditions: the change has been applied. p is the path of the handle, or "".
 func (s *State) Wrote(a Actor, f File, p Path, from, to, newSize int64) Seq {

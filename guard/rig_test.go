@@ -173,7 +173,7 @@ func (r *rig) do(line string) string {
 		if v := r.ask(q); v != "ok" {
 			return v
 		}
-		wrote(q.From, q.To, max(r.size[f], q.To))
+		wrote(min(q.From, r.size[f]), q.To, max(r.size[f], q.To))
 	case "append":
 		q.Op = Append
 		if v := r.ask(q); v != "ok" {
