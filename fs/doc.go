@@ -13,12 +13,21 @@
 // the page cache of the backing file, or read and written directly; without passthrough the kernel caches what was read
 // until the next open.
 //
+// # Watchers
+//
+// A notification of the kernel makes no inotify event, so a child of the daemon shows moves to whoever watches: it makes
+// the system calls of the move on the mount, and they are answered without effect (replay.go). Its requests are told by
+// its pid. The daemon itself never reaches its own mount.
+//
 // # Locks
 //
+//	replay.turn    the move being shown; held while the child makes its calls
+//	 replay.mu     the child
+//	 shower.mu     whether the child lives, and so whether its pid is its own
 //	backings.mu    ids under which the kernel knows backing files
 //	virtuals.mu    nodes below .tt
 //	handles.mu     open files
 //
-// None is held while the engine is called. Notifications leave from one goroutine, which holds no lock; a handler may
+// But for replay.turn, none is held while the engine is called. Notifications leave from one goroutine, which holds no lock; a handler may
 // wait for it, since it never waits for a handler.
 package fs

@@ -2,6 +2,7 @@ package fs
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"path"
 	"slices"
@@ -113,6 +114,9 @@ func (r *replay) run(c overlay.Changes) {
 		return
 	}
 	child, err := r.start()
+	if errors.Is(err, os.ErrClosed) {
+		return // the mount has gone, and its watchers with it
+	}
 	if err != nil {
 		r.f.log.Warn("watchers are not told of a move", "err", err)
 		return
