@@ -6,12 +6,12 @@ package guard
 // Preconditions: an open that truncates is reported as Wrote first.
 func (s *State) Opened(a Actor, f File, p Path, sizeBytes int64, mode Mode) Seq {
 	s.notice(f, p)
-	if a.human() || mode&ForReading == 0 {
+	if a.human() {
 		return s.seq
 	}
 	g, m := s.enlist(a)
-	if sizeBytes > SmallBytes {
-		s.know(g.mind, f) // so that from now on it is kept who writes, also in the middle of the first read
+	s.know(g.mind, f).rec.size = sizeBytes // from now on it is kept who writes, also in the middle of the first read
+	if mode&ForReading == 0 || sizeBytes > SmallBytes {
 		return s.seq
 	}
 	s.learn(g.mind, f, p, s.seq, 0, sizeBytes)
@@ -79,8 +79,9 @@ func (s *State) names(p Path, r *record) bool {
 }
 
 // Wrote says that a file has changed: the bytes [from, to) are the actor's now, and it ends at newSize. So a truncation is
-// Wrote(n, n, n), an extension Wrote(old, n, n), a write past the end begins at the old end, a punched hole Wrote(from, to, size), a collapsed or inserted range
-// Wrote(from, newSize, newSize). It gives the new version, which is stale for everybody else.
+// Wrote(n, n, n), an extension Wrote(old, n, n), a punched hole Wrote(from, to, size), a collapsed or inserted range
+// Wrote(from, newSize, newSize). A gap
+// between the old end and from is the actor's as well. It gives the new version, which is stale for everybody else.
 // Preconditions: the change has been applied. p is the path of the handle, or "".
 func (s *State) Wrote(a Actor, f File, p Path, from, to, newSize int64) Seq {
 	at := s.next()
@@ -94,6 +95,9 @@ func (s *State) Wrote(a Actor, f File, p Path, from, to, newSize int64) Seq {
 	g, m := s.enlist(a)
 	k := s.know(g.mind, f)
 	r := k.rec
+	if r.size >= 0 {
+		from = min(from, r.size)
+	}
 	r.wrote(w, at, newSize)
 	k.write(g.me, at, at, from, to, newSize)
 	n := s.renew(g.mind, p, k, at)
@@ -136,6 +140,7 @@ func (s *State) renewOf(m *mind, p Path, k *known, above *name, at Seq) {
 
 func (r *record) wrote(w Writer, at Seq, newSize int64) {
 	r.log.add(w, at)
+	r.size = newSize
 	if newSize == 0 {
 		r.clean = at
 	}

@@ -11,6 +11,8 @@ type record struct {
 	born Seq
 	// clean: when the file was last seen empty; 0: never. All its bytes are by those who wrote since.
 	clean Seq
+	// size is as it was last reported, -1: unknown. It is not exported: no handle survives that could write past the end.
+	size int64
 }
 
 // allBy says whether every byte of the file is by me.

@@ -35,7 +35,7 @@ func (s *State) Created(a Actor, f File, p Path) Seq {
 
 // anew is a new file under the number of r, at p.
 func (s *State) anew(a Actor, r *record, p Path, at Seq) {
-	r.born, r.clean, r.log = at, at, ledger{}
+	r.born, r.clean, r.log, r.size = at, at, ledger{}, 0
 	r.log.add(Writer{a.name(), a.Task}, at)
 	s.rebound(a, p, r, at)
 }

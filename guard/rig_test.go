@@ -110,9 +110,9 @@ func (r *rig) do(line string) string {
 		}
 	}(maps.Clone(r.at))
 	wrote := func(from, to, size int64) {
-		r.size[f] = size
 		s.Wrote(who, f, p, from, to, size)
-		m.wrote(who, f, p, from, to, size)
+		m.wrote(who, f, p, min(from, r.size[f]), to, size)
+		r.size[f] = size
 	}
 	if !there && verb != "create" && verb != "end" && verb != "exit" && verb != "mvdir" && verb != "swapdirs" {
 		return "absent"
@@ -173,7 +173,8 @@ func (r *rig) do(line string) string {
 		if v := r.ask(q); v != "ok" {
 			return v
 		}
-		wrote(min(q.From, r.size[f]), q.To, max(r.size[f], q.To))
+		s.Opened(who, f, p, r.size[f], ForWriting)
+		wrote(q.From, q.To, max(r.size[f], q.To))
 	case "append":
 		q.Op = Append
 		if v := r.ask(q); v != "ok" {

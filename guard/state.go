@@ -179,7 +179,7 @@ func (s *State) next() Seq {
 func (s *State) record(f File) *record {
 	r := s.files[f]
 	if r == nil {
-		r = &record{id: f}
+		r = &record{id: f, size: -1}
 		s.files[f] = r
 	}
 	return r

@@ -23,6 +23,7 @@ var stories = map[string]string{
 	"the user is never refused":            "user read big 0-1; a rewrite big 3; user rewrite big 4; user edit big 0-1; user unlink big",
 	"an edit around the mount":             "a read p; a outside p; a rewrite p 1 = stale outside_the_mount; a read p; a rewrite p 1",
 	"replaced around the mount":            "a read p; a replaced p; a rewrite p 1 = stale outside_the_mount; a look p; a edit p 0-1 = stale outside_the_mount; a read p; a rewrite p 1",
+	"replaced around the mount, noticed":   "a read p; a replaced p; a outside p; a stale p = p:outside_the_mount",
 	"replaced around the mount, listed":    "a read p; a replaced p; a look p; a stale p = p:outside_the_mount; a read p; a stale p =",
 	"partial":                              "a read big 0-1; a rewrite big 1 = partial 1-4; a edit big 0-1; a edit big 0-2 = partial 1-2; a edit big 3-4 = partial 3-4; a punch big 1-2 = partial 1-2; a truncate big 1 = partial 1-4; a append big; a truncate big 4",
 	"partial over a file":                  "a read big 1-2; a create t 1; a rename t big = partial 0-1 2-4; a link t big = partial 0-1 2-4; a exchange big t = partial 0-1 2-4; a exchange t big = partial 0-1 2-4; a unlink big",
