@@ -123,7 +123,32 @@ func (b *backend) At(a tasktree.Agent, id tasktree.TaskID) (any, error) {
 func (b *backend) Log() (any, error) { return b.log, nil }
 
 // Info describes the mount.
-func (b *backend) Info() control.Info { return b.info }
+func (b *backend) Info() control.Info {
+	i := b.info
+	i.Guard = "off"
+	if b.Engine.GuardOn() {
+		i.Guard = "on"
+	}
+	return i
+}
+
+// SetGuard switches the guard; only the user may.
+func (b *backend) SetGuard(by control.Caller, on bool) error {
+	if by.Agent != tasktree.User {
+		return &control.Error{Op: "guard", Kind: control.NotYours, Detail: "only the user switches the guard; ask them"}
+	}
+	b.Engine.SetGuard(on)
+	return nil
+}
+
+// Stale is what others changed of what the agent has read.
+func (b *backend) Stale(a tasktree.Agent) []control.StaleEntry {
+	var out []control.StaleEntry
+	for _, s := range b.Engine.StaleOf(a) {
+		out = append(out, control.StaleEntry{Path: s.Path, Writers: s.Writers})
+	}
+	return out
+}
 
 // Agents are those with tasks or processes; the user is always one.
 func (b *backend) Agents() []control.AgentInfo {
@@ -173,6 +198,7 @@ func (b *backend) firstTasks(a tasktree.Agent) []tasktree.TaskID {
 // End lets an agent's registrations go.
 func (b *backend) End(_ control.Caller, a tasktree.Agent) error {
 	b.ids.End(a)
+	b.Engine.EndAgent(a)
 	return nil
 }
 

@@ -29,6 +29,9 @@ var errnos = map[overlay.Kind]syscall.Errno{
 	overlay.Foreign:     syscall.EINVAL,
 	overlay.Locked:      syscall.EBUSY,
 	overlay.Closed:      syscall.ENOTCONN,
+	overlay.Stale:       syscall.ESTALE,
+	overlay.Partial:     syscall.ENODATA,
+	overlay.Busy:        syscall.EBUSY,
 }
 
 // errno is the only place where an error becomes an errno. known is false for one that nobody foresaw: it is EIO.

@@ -8,6 +8,7 @@ import (
 	"github.com/ttfs/ttfs/fs/control"
 	"github.com/ttfs/ttfs/fs/identity"
 	"github.com/ttfs/ttfs/fs/overlay"
+	"github.com/ttfs/ttfs/guard"
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +44,7 @@ func (f *face) Init(s *fuse.Server) { f.server = s }
 // caller is on whose behalf a request comes.
 func (f *face) caller(h *fuse.InHeader) overlay.Caller {
 	who := f.ids.Resolve(h.Pid)
-	c := overlay.Caller{Agent: who.Agent, UID: h.Uid, GID: h.Gid}
+	c := overlay.Caller{Agent: who.Agent, UID: h.Uid, GID: h.Gid, Proc: guard.Process{PID: who.Proc.PID, Start: who.Proc.Start}}
 	if !who.Root && who.Agent != tasktree.User {
 		c.Entered = f.ids.EnteredTask(h.Pid, f.e.Active(who.Agent))
 	}

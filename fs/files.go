@@ -110,18 +110,21 @@ func (f *face) opened(h *overlay.Handle, out *fuse.OpenOut) {
 	if h.Mode() == overlay.Direct {
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
 	}
+	if f.e.Follows() {
+		out.OpenFlags &^= fuse.FOPEN_NOFLUSH // what was written is told at close, before anybody can read it
+	}
 	out.Fh = f.handles.add(h)
 }
 
 // Open opens a file.
-func (f *face) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if isVirtual(in.NodeId) {
 		return f.openVirtual(in, out)
 	}
 	if f.replay.by(&in.InHeader) {
 		return f.replay.opened(node(in.NodeId), out)
 	}
-	h, err := f.e.Open(f.caller(&in.InHeader), node(in.NodeId), in.Flags, in.Mode&fuse.OPEN_KILL_SUIDGID != 0)
+	h, err := f.e.Open(f.caller(&in.InHeader), node(in.NodeId), in.Flags, in.Mode&fuse.OPEN_KILL_SUIDGID != 0, cancel)
 	if err != nil {
 		return f.status("open", err)
 	}
@@ -142,7 +145,7 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	ent, h, err := f.e.Create(c, node(in.NodeId), name, in.Flags, in.Mode)
 	if errors.Is(err, unix.EEXIST) && in.Flags&unix.O_EXCL == 0 {
 		if ent, err = f.e.Lookup(node(in.NodeId), name); err == nil {
-			if h, err = f.e.Open(c, ent.Node, in.Flags&^(unix.O_CREAT|unix.O_EXCL), in.OpenFlags&fuse.OPEN_KILL_SUIDGID != 0); err != nil {
+			if h, err = f.e.Open(c, ent.Node, in.Flags&^(unix.O_CREAT|unix.O_EXCL), in.OpenFlags&fuse.OPEN_KILL_SUIDGID != 0, cancel); err != nil {
 				f.e.Forget(ent.Node, 1)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +27,10 @@ type Options struct {
 	Dir string
 	// StoreDir is where the journal and the blobs are, absolute; "": in Dir/.tt.
 	StoreDir string
-	// Guard is on or off. Nothing is guarded yet: it is off.
+	// Guard is on (default) or off. TTFS_GUARD set to 0, false, off or no switches it off as well.
 	Guard string
+	// Blind is allow (default), contested or deny.
+	Blind string
 	// Durability is process (default) or power.
 	Durability string
 	// OnStoreError is refuse (default) or pass.
@@ -81,7 +84,13 @@ func Mount(o Options) (*Server, error) {
 	if f.owner.Uid, f.owner.Gid, err = ownerOf(s.store.root); err != nil {
 		return nil, err
 	}
+	blind, err := overlay.ParseBlind(o.Blind)
+	if err != nil {
+		return nil, err
+	}
+	back := &backend{ids: f.ids, log: s.store.log}
 	s.engine, err = overlay.Open(overlay.Options{
+		Guard: guardOn(o.Guard, os.Getenv("TTFS_GUARD")), Blind: blind, Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
 		Notify: &notifier{f: f}, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {
@@ -101,14 +110,24 @@ func Mount(o Options) (*Server, error) {
 		storeDir = o.Dir + "/" + overlay.StoreName
 	}
 	f.e = s.engine
-	f.backend = &backend{Engine: s.engine, ids: f.ids, log: s.store.log, info: control.Info{
-		PID: os.Getpid(), Mount: o.Dir, Store: storeDir, Transport: "classic", Guard: "off",
-	}}
+	back.Engine, back.info = s.engine, control.Info{PID: os.Getpid(), Mount: o.Dir, Store: storeDir, Transport: "classic"}
+	f.backend = back
 	if err := s.serve(); err != nil {
 		return nil, err
 	}
 	ok = true
 	return s, nil
+}
+
+// guardOn says whether the guard is on: unless the flag or the environment says no.
+func guardOn(flag, env string) bool {
+	for _, s := range []string{flag, env} {
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "0", "false", "off", "no":
+			return false
+		}
+	}
+	return true
 }
 
 func known(more []string) []string {

@@ -131,7 +131,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 		return nil, nil, failed("mount "+o.dir, err, "")
 	}
 	options := fs.Options{
-		Dir: o.dir, StoreDir: o.store, Guard: o.guard, Durability: o.durability, OnStoreError: o.onStoreError,
+		Dir: o.dir, StoreDir: o.store, Guard: o.guard, Blind: o.blind, Durability: o.durability, OnStoreError: o.onStoreError,
 		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Logger: log,
 	}
 	for until := time.Now().Add(lockLimit); ; time.Sleep(20 * time.Millisecond) {

@@ -86,9 +86,6 @@ func (o *mountOptions) check() error {
 			return usage("mount: --%s is %s, not %q", c.flag, strings.Join(c.values, " or "), v)
 		}
 	}
-	if o.blind != "allow" {
-		return &failure{code: exitFailed, text: "mount: --blind " + o.blind + " is not possible in this version, which has no guard", next: "leave it out"}
-	}
 	real, err := realDir(o.dir)
 	if err != nil {
 		return &failure{code: exitFailed, text: "mount", err: err, next: "name a directory that exists"}

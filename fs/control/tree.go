@@ -27,6 +27,7 @@ func root(b Backend) Node {
 	d.file("status.json", func(c Caller) ([]byte, error) { return statusJSON(b, c) })
 	d.file("why", func(c Caller) ([]byte, error) { return line(b.Why(c.Agent)), nil })
 	d.file("why.json", func(c Caller) ([]byte, error) { return whyJSON(b, c) })
+	stale(d, b, "")
 	d.foreign("log", func(Caller) (any, error) { return b.Log() })
 	d.file("metrics", func(Caller) ([]byte, error) {
 		var w bytes.Buffer
@@ -159,6 +160,7 @@ func agent(b Backend, name tasktree.Agent) Node {
 	d.file("list", func(Caller) ([]byte, error) { return listText(b, name), nil })
 	d.file("list.json", func(Caller) ([]byte, error) { return listJSON(b, name) })
 	d.file("active", func(Caller) ([]byte, error) { return line(fmt.Sprint(b.Active(name))), nil })
+	stale(d, b, name)
 	info := func(file string, value func(a AgentInfo) string) {
 		d.file(file, func(Caller) ([]byte, error) {
 			for _, a := range b.Agents() {

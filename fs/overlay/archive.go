@@ -36,6 +36,9 @@ func (e *Engine) startArchiver() {
 			case <-e.arch.stop:
 				return
 			case <-t.C:
+				if err := e.saveGuard(); err != nil {
+					e.log.Warn("what the agents know is kept later", "err", err)
+				}
 				if err := e.Archive(); err != nil {
 					e.log.Warn("the archiver goes on later", "err", err)
 				}

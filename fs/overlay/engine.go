@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttfs/ttfs/cas"
+	"github.com/ttfs/ttfs/guard"
 	"github.com/ttfs/ttfs/journal"
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
@@ -38,6 +39,15 @@ type Options struct {
 	Power bool
 	// DirFDs bounds the descriptors of directories kept open. 0: 2048.
 	DirFDs int
+
+	// Guard switches the guard on: an agent may not destroy content that it has not seen.
+	Guard bool
+	// Blind says what happens to content that an agent never read.
+	Blind guard.BlindRule
+	// Live says whether an agent is alive, without calling the engine; nil: those are that something is known of.
+	Live func(guard.Agent) bool
+	// Refused is told what an agent was refused, as a sentence; nil: nobody.
+	Refused func(a tasktree.Agent, sentence string)
 
 	// point is called before every effect; tests die or fail there.
 	point func(name string) error
@@ -116,6 +126,7 @@ type Engine struct {
 	// archDone is when, in moves, a task was last archived.
 	archDone map[tasktree.TaskID]uint64 // +checklocks:archMu
 	views    viewCache
+	guard    guardTable
 	count    counters
 	small    sync.Pool // *[]byte of smallBytes+1
 }
@@ -171,6 +182,9 @@ func Open(o Options) (*Engine, error) {
 	if err := e.loadTasks(); err != nil {
 		return nil, err
 	}
+	if err := e.loadGuard(&o); err != nil {
+		return nil, err
+	}
 	if !o.ReadOnly {
 		if err := e.recoverMove(); err != nil {
 			return nil, err
@@ -190,10 +204,11 @@ func (e *Engine) Close() error {
 	if e.closed {
 		return nil
 	}
+	err := e.saveGuard()
 	e.closed = true
 	e.closeNodes()
 	e.closeFDs()
-	return nil
+	return err
 }
 
 func (e *Engine) closeFDs() {
@@ -226,6 +241,8 @@ type Caller struct {
 	GID   uint32
 	// Umask is taken off the mode of what the caller makes, where the directory has no default ACL.
 	Umask uint32
+	// Proc is the calling process; of reads and writes, the one that opened the file counts.
+	Proc guard.Process
 	// Entered is the task in which the caller's process was first seen; 0: it is never fenced.
 	Entered tasktree.TaskID
 }

@@ -34,6 +34,9 @@ const (
 	Foreign     Kind = "not a ttfs store"
 	Locked      Kind = "in use"
 	Closed      Kind = "closed"
+	Stale       Kind = "changed since it was read"
+	Partial     Kind = "read only in part"
+	Busy        Kind = "being rewritten"
 )
 
 // Error is a refusal or failure of the engine. Errors: Kind and the cause, by errors.Is.

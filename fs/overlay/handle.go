@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"github.com/ttfs/ttfs/guard"
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
 )
@@ -12,7 +13,11 @@ type Handle struct {
 	flags uint32
 	how   how
 	agent tasktree.Agent
-	armed *armed // +checklocks:taskTable.mu what it could change since a move
+	proc  guard.Process
+	stamp asLeft // +checklocks:node.mu the file when its last change was told to the guard
+	// rewrites: the handle opened a window of rewriting.
+	rewrites bool   // +checklocks:node.mu
+	armed    *armed // +checklocks:taskTable.mu what it could change since a move
 }
 
 // FD is the descriptor of the backing file, for the kernel to pass through to.
@@ -33,7 +38,7 @@ func (h *Handle) writes() bool { return h.flags&unix.O_ACCMODE != unix.O_RDONLY 
 type fileState struct {
 	handles map[*Handle]struct{}
 	passing int // open so that the kernel has the backing file
-	direct  int // open for reading and writing in direct mode
+	direct  int // open in direct mode without the kernel having it: it may be mapped
 }
 
 // backingFlags are the flags of an open that the backing file gets as well. O_DIRECT breaks msync below, O_APPEND and
@@ -44,11 +49,23 @@ func backingFlags(flags uint32) int {
 
 // newHandle makes the handle of a file that was just made and is kept whole for that. n's pin goes to the handle.
 func (e *Engine) newHandle(n *node, fd int, flags uint32, c Caller) *Handle {
-	h := &Handle{n: n, fd: fd, flags: flags, agent: c.Agent}
+	h := &Handle{n: n, fd: fd, flags: flags, agent: c.Agent, proc: c.Proc}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h.how = opening{flags: flags, passthrough: e.passthrough.Load(), kept: true, direct: n.file.direct > 0}.how()
 	e.opened(h)
+	if e.follows(&c) {
+		h.proc = c.Proc
+		p := e.pathOfNode(n)
+		e.learn(&c, func(s *guard.State, a guard.Actor) {
+			f := fileOf(n.key)
+			s.Created(a, f, p)
+			if h.writes() {
+				s.BeginRewrite(f, a)
+				h.rewrites = true
+			}
+		})
+	}
 	return h
 }
 
@@ -65,7 +82,7 @@ func (e *Engine) opened(h *Handle) {
 		if h.how.mode == Passthrough && h.writes() {
 			e.writers.add(h)
 		}
-	case h.how.mode == Direct && h.flags&unix.O_ACCMODE == unix.O_RDWR:
+	case h.how.mode == Direct:
 		f.direct++
 	}
 }
@@ -89,7 +106,7 @@ func (e *Engine) closedLocked(h *Handle) {
 	case h.Backed():
 		f.passing--
 		e.writers.drop(h)
-	case h.how.mode == Direct && h.flags&unix.O_ACCMODE == unix.O_RDWR:
+	case h.how.mode == Direct:
 		f.direct--
 	}
 }
@@ -98,6 +115,8 @@ func (e *Engine) closedLocked(h *Handle) {
 func (e *Engine) Release(h *Handle) {
 	e.settleWriter(h)
 	h.n.mu.Lock()
+	e.flushed(h)
+	e.rewritten(h)
 	e.closedLocked(h)
 	h.n.mu.Unlock()
 	unix.Close(h.fd)

@@ -26,6 +26,8 @@ type opening struct {
 	size        int64 // in bytes
 	passing     bool  // it is open for passthrough elsewhere
 	direct      bool  // it is open for reading and writing in direct mode elsewhere
+	guarded     bool  // who opens it is an agent that is guarded: what it reads and overwrites is to be seen
+	fresh       bool  // this open empties it
 	privileged  bool  // it is setuid, setgid or has capabilities: a write takes them away, and must be seen for that
 }
 
@@ -50,6 +52,10 @@ func (o opening) how() how {
 		return how{mode: Cached}
 	case o.direct:
 		return how{mode: Direct}
+	case o.guarded && !writes && o.size > smallBytes:
+		return how{mode: Direct, backed: o.passing}
+	case o.guarded && writes && !o.fresh:
+		return how{mode: Direct, keep: both && o.passing, backed: o.passing || !both}
 	case writes && o.privileged:
 		return how{mode: Direct, keep: both, backed: true}
 	case !writes, o.kept:

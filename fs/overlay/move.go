@@ -125,6 +125,7 @@ func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan fun
 	res.Lost = m.lost
 	e.armWriters(a)
 	told := m.changes()
+	e.learnMove(m, told)
 	res.Paths = m.paths(told)
 	res.Changed = len(res.Paths)
 	e.count.moves.Add(1)

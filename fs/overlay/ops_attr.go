@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttfs/ttfs/guard"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,7 +30,7 @@ func (e *Engine) SetAttributes(c Caller, id NodeID, h *Handle, s SetAttr) (Stat,
 	}
 	defer e.unpin(n)
 	if h != nil {
-		c.Agent = h.agent
+		c.Agent, c.Proc = h.agent, h.proc
 	}
 	if err := e.setAttributes(c, n, h, s); err != nil {
 		return st, err
@@ -52,15 +53,20 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 	}
 	n.lock()
 	defer n.unlock()
+	var st Stat
+	if s.Size != nil {
+		if err := statAt(data, "", &st); err != nil {
+			return err
+		}
+		if err := e.judge(&c, guard.Question{Op: guard.Truncate, Path: e.pathOfNode(n), From: *s.Size, To: int64(st.Size)}, n, &st); err != nil {
+			return err
+		}
+	}
 	ch, err := e.begin(c)
 	if err != nil {
 		return err
 	}
 	if s.Size != nil {
-		var st Stat
-		if err := statAt(data, "", &st); err != nil {
-			return err
-		}
 		if err := ch.content(n, data, *s.Size, int64(st.Size)); err != nil {
 			return err
 		}
@@ -80,7 +86,20 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 	if err := e.point("set attributes"); err != nil {
 		return err
 	}
-	return s.apply(path, data)
+	if err := s.apply(path, data); err != nil {
+		return err
+	}
+	switch {
+	case s.Size != nil:
+		e.learnWrite(&c, n, data, min(*s.Size, int64(st.Size)), *s.Size)
+	case s.Mtime != nil && e.Follows() && n.dir == nil:
+		if statAt(path, "", &st) == nil {
+			e.guard.mu.Lock()
+			e.stampLocked(n.key, &st)
+			e.guard.mu.Unlock()
+		}
+	}
+	return nil
 }
 
 func (ch *change) hasMeta(id OID) bool {

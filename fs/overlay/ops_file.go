@@ -1,30 +1,52 @@
 package overlay
 
 import (
+	"errors"
+	"time"
+
+	"github.com/ttfs/ttfs/guard"
 	"golang.org/x/sys/unix"
 )
 
 // Open opens a regular file. With O_TRUNC the content is kept and the file emptied before it returns. Errors: ESTALE,
 // Fenced, NoSpace; a refused open has changed nothing.
-func (e *Engine) Open(c Caller, id NodeID, flags uint32, killPrivs bool) (*Handle, error) {
-	if err := e.enterOp(); err != nil {
-		return nil, err
-	}
-	defer e.leaveOp()
+//
+// While another agent rewrites the file, an open for writing that does not append waits, at most rewriteWait; cancel,
+// which may be nil, ends the waiting.
+func (e *Engine) Open(c Caller, id NodeID, flags uint32, killPrivs bool, cancel <-chan struct{}) (*Handle, error) {
 	n, err := e.pin(id)
 	if err != nil {
 		return nil, err
 	}
-	h, err := e.open(c, n, flags, killPrivs)
-	if err != nil {
+	var deadline <-chan time.Time
+	for {
+		h, err := e.openOnce(c, n, flags, killPrivs)
+		if err == nil {
+			return h, nil
+		}
+		if errors.Is(err, errRewriting) {
+			if deadline == nil {
+				deadline = time.After(rewriteWait)
+			}
+			if err = e.awaitRewrite(&c, n, flags, deadline, cancel); err == nil {
+				continue
+			}
+		}
 		e.unpin(n)
 		return nil, err
 	}
-	return h, nil
+}
+
+func (e *Engine) openOnce(c Caller, n *node, flags uint32, killPrivs bool) (*Handle, error) {
+	if err := e.enterOp(); err != nil {
+		return nil, err
+	}
+	defer e.leaveOp()
+	return e.open(c, n, flags, killPrivs)
 }
 
 func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handle, err error) {
-	h := &Handle{n: n, flags: flags, agent: c.Agent}
+	h := &Handle{n: n, flags: flags, agent: c.Agent, proc: c.Proc}
 	access := unix.O_RDONLY
 	if h.writes() || flags&unix.O_TRUNC != 0 {
 		access = unix.O_RDWR // what is overwritten is read first
@@ -53,19 +75,30 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	}()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	o := opening{flags: flags, passthrough: e.passthrough.Load(), passing: n.file.passing > 0, direct: n.file.direct > 0}
-	if access == unix.O_RDONLY {
-		h.how = o.how()
-		e.opened(h)
-		return h, nil
-	}
 	var st Stat
 	if err := statAt(fd, "", &st); err != nil {
 		return nil, err
 	}
-	o.size = int64(st.Size)
+	o := opening{
+		flags: flags, passthrough: e.passthrough.Load(), passing: n.file.passing > 0, direct: n.file.direct > 0,
+		size: int64(st.Size), guarded: e.guarded(&c), fresh: flags&unix.O_TRUNC != 0,
+	}
+	if access == unix.O_RDONLY {
+		h.how = o.how()
+		e.opened(h)
+		e.learnOpen(&c, h, false)
+		return h, nil
+	}
+	if err := e.mayWrite(&c, n, flags); err != nil {
+		return nil, err
+	}
 	o.privileged = privileged(fd, &st)
-	trunc := flags&unix.O_TRUNC != 0
+	trunc := o.fresh
+	if trunc {
+		if err := e.judge(&c, guard.Question{Op: guard.TruncateOpen, Path: e.pathOfNode(n)}, n, &st); err != nil {
+			return nil, err
+		}
+	}
 	if o.kept, err = e.kept(e.activeRun(c.Agent), n); err != nil {
 		return nil, err
 	}
@@ -101,6 +134,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		}
 	}
 	e.opened(h)
+	e.learnOpen(&c, h, trunc)
 	return h, nil
 }
 
@@ -138,7 +172,16 @@ func (e *Engine) Read(h *Handle, b []byte, off int64) (int, error) {
 		return 0, err
 	}
 	defer e.leaveOp()
-	return preadFull(h.fd, b, off)
+	c := Caller{Agent: h.agent, Proc: h.proc}
+	if !e.guarded(&c) {
+		return preadFull(h.fd, b, off)
+	}
+	start := e.version()
+	n, err := preadFull(h.fd, b, off)
+	if n > 0 {
+		e.learnRead(&c, h, start, off, off+int64(n))
+	}
+	return n, err
 }
 
 // Write writes to an open file, after what it overwrites was kept. With atEnd it appends, wherever the end is by now.
@@ -156,6 +199,9 @@ func (e *Engine) Write(c Caller, h *Handle, b []byte, off int64, atEnd, killPriv
 			return 0, err
 		}
 		off = int64(st.Size)
+	}
+	if err := e.judgeOpen(&c, h, guard.Overwrite, off, off+int64(len(b))); err != nil {
+		return 0, err
 	}
 	ch, err := e.begin(c)
 	if err != nil {
@@ -175,7 +221,24 @@ func (e *Engine) Write(c Caller, h *Handle, b []byte, off int64, atEnd, killPriv
 			return 0, err
 		}
 	}
-	return pwriteSome(h.fd, b, off)
+	n, err := pwriteSome(h.fd, b, off)
+	if n > 0 {
+		e.learnWrite(&c, h.n, h.fd, off, off+int64(n))
+	}
+	return n, err
+}
+
+// judgeOpen is judge for the bytes [from, to) of an open file.
+func (e *Engine) judgeOpen(c *Caller, h *Handle, op guard.Op, from, to int64) error {
+	c.Proc = h.proc
+	if !e.guarded(c) {
+		return nil
+	}
+	var st Stat
+	if err := statAt(h.fd, "", &st); err != nil {
+		return err
+	}
+	return e.judge(c, guard.Question{Op: op, Path: e.pathOfNode(h.n), From: from, To: min(to, int64(st.Size))}, h.n, &st)
 }
 
 // pwriteSome writes what it can; an error is told only when nothing was written.
@@ -206,13 +269,17 @@ func (e *Engine) Fallocate(c Caller, h *Handle, mode uint32, off, length int64) 
 	case mode&(unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_ZERO_RANGE) == 0:
 		to = from // it destroys nothing
 	}
-	return e.overwrite(c, h, from, to, func() error {
+	op := guard.Punch
+	if to == from {
+		op = guard.Append
+	}
+	return e.overwrite(c, h, op, from, to, func() error {
 		return retry(func() error { return unix.Fallocate(h.fd, mode, off, length) })
 	})
 }
 
 // overwrite does something to the bytes [from, to) of an open file, after they were kept.
-func (e *Engine) overwrite(c Caller, h *Handle, from, to int64, f func() error) error {
+func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, f func() error) error {
 	if err := e.enterOp(); err != nil {
 		return err
 	}
@@ -220,6 +287,9 @@ func (e *Engine) overwrite(c Caller, h *Handle, from, to int64, f func() error) 
 	c.Agent = h.agent
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
+	if err := e.judgeOpen(&c, h, op, from, to); err != nil {
+		return err
+	}
 	ch, err := e.begin(c)
 	if err != nil {
 		return err
@@ -236,12 +306,19 @@ func (e *Engine) overwrite(c Caller, h *Handle, from, to int64, f func() error) 
 	if err := killPriv(h.fd); err != nil {
 		return err
 	}
-	return f()
+	if err := f(); err != nil {
+		return err
+	}
+	if to >= 1<<62 {
+		to = -1
+	}
+	e.learnWrite(&c, h.n, h.fd, from, to)
+	return nil
 }
 
 // CopyRange is copy_file_range(2) between two open files.
 func (e *Engine) CopyRange(c Caller, from *Handle, off int64, to *Handle, at int64, length int) (n int, err error) {
-	err = e.overwrite(c, to, at, at+int64(length), func() error {
+	err = e.overwrite(c, to, guard.Overwrite, at, at+int64(length), func() error {
 		for {
 			in, out := off, at
 			n, err = unix.CopyFileRange(from.fd, &in, to.fd, &out, length, 0)
@@ -264,6 +341,9 @@ func (e *Engine) Seek(h *Handle, off int64, whence int) (int64, error) {
 
 // Flush is told of every close of a descriptor: what the filesystem says late (quota, NFS) is said here.
 func (e *Engine) Flush(h *Handle) error {
+	h.n.mu.Lock()
+	e.flushed(h)
+	h.n.mu.Unlock()
 	fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return err

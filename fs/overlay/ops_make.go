@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"github.com/ttfs/ttfs/guard"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,7 +75,23 @@ func (e *Engine) make(c Caller, dir NodeID, name string, linked *node, f func(m 
 	}
 	e.looked(n)
 	out.Node = n.id
+	e.learnMade(&c, n, d, name, linked != nil)
 	return out, n, nil
+}
+
+// learnMade tells the guard of a new name. Of a new file, Create tells the rest.
+func (e *Engine) learnMade(c *Caller, n, d *node, name string, linked bool) {
+	if !e.follows(c) || n.dir != nil {
+		return
+	}
+	p := e.pathAt(d, name)
+	e.learn(c, func(s *guard.State, a guard.Actor) {
+		if linked {
+			s.Linked(a, fileOf(n.key), p)
+		} else {
+			s.Created(a, fileOf(n.key), p)
+		}
+	})
 }
 
 func (m *maker) mode(mode uint32) uint32 { return makeMode(m.f.fd, mode, m.c.Umask) }

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"github.com/ttfs/ttfs/guard"
 	"golang.org/x/sys/unix"
 )
 
@@ -264,6 +265,12 @@ func (e *Engine) removeName(c Caller, dir NodeID, name string, isDir bool) error
 		r.n.mu.Lock()
 		defer r.n.mu.Unlock()
 	}
+	path := e.pathAt(d, name)
+	if !isDir {
+		if err := e.judge(&c, guard.Question{Op: guard.Unlink, Path: path}, r.n, &r.st); err != nil {
+			return err
+		}
+	}
 	ch, err := e.begin(c)
 	if err != nil {
 		return err
@@ -280,5 +287,6 @@ func (e *Engine) removeName(c Caller, dir NodeID, name string, isDir bool) error
 	if isDir {
 		r.n.dir.dead = true
 	}
+	e.learn(&c, func(s *guard.State, a guard.Actor) { s.Removed(a, fileOf(r.n.key), path) })
 	return nil
 }

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"github.com/ttfs/ttfs/guard"
 	"golang.org/x/sys/unix"
 )
 
@@ -132,6 +133,10 @@ func (r *renaming) do(c Caller) (err error) {
 			return err
 		}
 	}
+	from, to := e.pathAt(r.from, r.old), e.pathAt(r.to, r.new)
+	if err := r.judge(&c, from, to); err != nil {
+		return err
+	}
 	ch, err := e.begin(c)
 	if err != nil {
 		return err
@@ -149,8 +154,39 @@ func (r *renaming) do(c Caller) (err error) {
 		r.b.keep(e)
 	}
 	e.places.Lock()
-	defer e.places.Unlock()
-	return r.apply()
+	err = r.apply()
+	e.places.Unlock()
+	if err == nil {
+		r.learn(&c, from, to)
+	}
+	return err
+}
+
+// judge asks the guard about what the rename takes away.
+func (r *renaming) judge(c *Caller, from, to guard.Path) error {
+	if r.b == nil {
+		return nil
+	}
+	if r.flags&RenameExchange != 0 {
+		q := guard.Question{Op: guard.Exchange, Path: from, Other: guard.End{File: fileOf(r.b.n.key), Path: to, SizeBytes: int64(r.b.st.Size), Dir: r.b.n.dir != nil}}
+		return r.e.judge(c, q, r.a.n, &r.a.st)
+	}
+	if r.b.n.dir != nil {
+		return nil
+	}
+	return r.e.judge(c, guard.Question{Op: guard.RenameOver, Path: to}, r.b.n, &r.b.st)
+}
+
+// learn tells the guard what the rename did.
+func (r *renaming) learn(c *Caller, from, to guard.Path) {
+	r.e.learn(c, func(s *guard.State, a guard.Actor) {
+		fa := fileOf(r.a.n.key)
+		if r.flags&RenameExchange != 0 {
+			s.Exchanged(a, guard.End{File: fa, Path: from, Dir: r.a.n.dir != nil}, guard.End{File: fileOf(r.b.n.key), Path: to, Dir: r.b.n.dir != nil})
+			return
+		}
+		s.Renamed(a, fa, from, to, r.a.n.dir != nil)
+	})
 }
 
 // mayReplace is rename(2)'s word on what may be put over what.

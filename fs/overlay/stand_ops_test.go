@@ -41,7 +41,7 @@ func (s *stand) openFile(path string, flags uint32) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.e.Open(s.caller(), id, flags, false)
+	h, err := s.e.Open(s.caller(), id, flags, false, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // counters count since the engine was opened.
 type counters struct {
-	records, refused, moves, tasks, archived atomic.Uint64
+	records, refused, moves, tasks, archived, guarded atomic.Uint64
 }
 
 // viewCache is the view used last.
@@ -109,6 +109,7 @@ func (e *Engine) Metrics(w io.Writer) {
 	}{
 		{"ttfs_records_total", "counter", "Records of first touches written to the journal.", e.count.records.Load()},
 		{"ttfs_refused_total", "counter", "Changes refused because their before-image could not be kept.", e.count.refused.Load()},
+		{"ttfs_guard_refused_total", "counter", "Changes refused because their agent had not seen what they would destroy.", e.count.guarded.Load()},
 		{"ttfs_moves_total", "counter", "Undo, redo and switch.", e.count.moves.Load()},
 		{"ttfs_tasks_total", "counter", "Tasks begun.", e.count.tasks.Load()},
 		{"ttfs_archived_total", "counter", "Pieces moved into the content-addressed store.", e.count.archived.Load()},

@@ -200,7 +200,8 @@ func (e *Engine) enter(c Caller) (*run, error) {
 	k, has := t.tree.Get(id)
 	last := t.written[c.Agent]
 	t.written[c.Agent] = now
-	idle := has && k.Auto && !t.explicit[c.Agent] && !last.IsZero() && now.Sub(last) > autoPause
+	idle := has && k.Auto && !t.explicit[c.Agent] && !last.IsZero() && now.Sub(last) > autoPause &&
+		len(e.writers.of(c.Agent)) == 0 // what they write would have no image in a new task
 	if !has || k.Sealed || idle {
 		var err error
 		if id, err = e.beginLocked(c.Agent, autoTitle, true); err != nil {
