@@ -245,12 +245,16 @@ type StaleEntry struct {
 	Writers []string
 }
 
-// StaleOf is what an agent has read and others have changed since, sorted by path.
+// StaleOf is what an agent has read and others have changed since, sorted by path; of the guarded classes only.
 func (e *Engine) StaleOf(a tasktree.Agent) []StaleEntry {
 	e.guard.mu.Lock()
-	defer e.guard.mu.Unlock()
+	all := e.guard.s.Stale(guard.Agent(a))
+	e.guard.mu.Unlock()
 	var out []StaleEntry
-	for _, s := range e.guard.s.Stale(guard.Agent(a)) {
+	for _, s := range all {
+		if e.unguardedClass(&Caller{Agent: a}, s.Path, nil) {
+			continue
+		}
 		ent := StaleEntry{Path: string(s.Path)}
 		for _, w := range s.Agents() {
 			ent.Writers = append(ent.Writers, string(w))
