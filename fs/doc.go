@@ -28,6 +28,6 @@
 //	virtuals.mu    nodes below .tt
 //	handles.mu     open files
 //
-// But for replay.turn, none is held while the engine is called. Notifications leave from one goroutine, which holds no lock; a handler may
-// wait for it, since it never waits for a handler.
+// But for replay.turn, none is held while the engine is called. Notifications leave from one goroutine, which holds no
+// lock; a handler may wait for it, since it never waits for a handler.
 package fs
