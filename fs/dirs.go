@@ -55,7 +55,7 @@ func (f *face) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.Di
 	}
 	for i, name := range found {
 		if ent, err := f.e.LookupIn(d, name); err == nil {
-			entryOut(&ent, slots[i])
+			f.entryOut(in.NodeId, &ent, slots[i])
 		}
 	}
 	return fuse.OK

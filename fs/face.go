@@ -30,6 +30,7 @@ type face struct {
 	handles  handleTable
 	backings backingTable
 	virtuals virtualTable
+	views    viewTable
 	replay   replay
 }
 
@@ -44,14 +45,16 @@ func (f *face) Init(s *fuse.Server) { f.server = s }
 // caller is on whose behalf a request comes.
 func (f *face) caller(h *fuse.InHeader) overlay.Caller {
 	who := f.ids.Resolve(h.Pid)
-	c := overlay.Caller{Agent: who.Agent, UID: h.Uid, GID: h.Gid, Proc: guard.Process{PID: who.Proc.PID, Start: who.Proc.Start}}
+	proc := guard.Process{PID: who.Proc.PID, Start: who.Proc.Start}
+	c := overlay.Caller{Agent: who.Agent, UID: h.Uid, GID: h.Gid, Proc: proc}
+	if f.viewed(h.NodeId, &c, proc) {
+		return c
+	}
 	if !who.Root && who.Agent != tasktree.User {
 		c.Entered = f.ids.EnteredTask(h.Pid, f.e.Active(who.Agent))
 	}
 	return c
 }
-
-func node(id uint64) overlay.NodeID { return overlay.NodeID(id) }
 
 func attr(st *overlay.Stat, out *fuse.Attr) {
 	out.Ino, out.Size, out.Blocks = st.Ino, st.Size, st.Blocks
@@ -76,11 +79,11 @@ func (f *face) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fus
 	if s, answered := f.replay.lookup(h, name, out); answered {
 		return s
 	}
-	if isVirtual(h.NodeId) || h.NodeId == uint64(overlay.RootNode) && name == overlay.StoreName {
+	if isVirtual(h.NodeId) || isStore(h.NodeId, name) {
 		return f.lookupVirtual(h, name, out)
 	}
 	ent, err := f.e.Lookup(node(h.NodeId), name)
-	if err == unix.ENOENT {
+	if err == unix.ENOENT && viewOf(h.NodeId) == 0 {
 		out.NodeId = 0
 		out.SetEntryTimeout(timeout)
 		return fuse.OK
@@ -88,7 +91,7 @@ func (f *face) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fus
 	if err != nil {
 		return f.status("lookup", err)
 	}
-	entryOut(&ent, out)
+	f.entryOut(h.NodeId, &ent, out)
 	return fuse.OK
 }
 
@@ -114,7 +117,7 @@ func (f *face) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut)
 	if err != nil {
 		return f.status("getattr", err)
 	}
-	out.SetTimeout(timeout)
+	attrTimeout(in.NodeId, out)
 	attr(&st, &out.Attr)
 	return fuse.OK
 }
@@ -156,7 +159,8 @@ func (f *face) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut)
 	if err != nil {
 		return f.status("setattr", err)
 	}
-	out.SetTimeout(timeout)
+	f.changed(in.NodeId, "")
+	attrTimeout(in.NodeId, out)
 	attr(&st, &out.Attr)
 	return fuse.OK
 }
@@ -235,6 +239,7 @@ func (f *face) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, dat
 		return fuse.EROFS
 	}
 	kill := in.SetXAttrFlags&fuse.SETXATTR_ACL_KILL_SGID != 0
+	defer f.changed(in.NodeId, "")
 	return f.status("setxattr", f.e.SetXattr(f.caller(&in.InHeader), node(in.NodeId), name, data, int(in.Flags), kill))
 }
 
@@ -243,5 +248,6 @@ func (f *face) RemoveXAttr(_ <-chan struct{}, h *fuse.InHeader, name string) fus
 	if isVirtual(h.NodeId) {
 		return fuse.EROFS
 	}
+	defer f.changed(h.NodeId, "")
 	return f.status("removexattr", f.e.RemoveXattr(f.caller(h), node(h.NodeId), name))
 }

@@ -153,7 +153,8 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	if err != nil {
 		return f.status("create", err)
 	}
-	entryOut(&ent, &out.EntryOut)
+	f.entryOut(in.NodeId, &ent, &out.EntryOut)
+	f.changed(in.NodeId, name)
 	f.opened(h, &out.OpenOut)
 	return fuse.OK
 }
@@ -169,7 +170,7 @@ func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut
 	if err != nil {
 		return f.status("tmpfile", err)
 	}
-	entryOut(&ent, &out.EntryOut)
+	f.entryOut(in.NodeId, &ent, &out.EntryOut)
 	f.opened(h, &out.OpenOut)
 	return fuse.OK
 }
@@ -182,6 +183,7 @@ func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 			f.detach(h)
 		}
 		f.e.Release(h)
+		f.changed(in.NodeId, "")
 	case *virtualFile:
 		h.close()
 	case *inert:
@@ -209,6 +211,7 @@ func (f *face) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, 
 	case *overlay.Handle:
 		atEnd := in.Flags&unix.O_APPEND != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0
 		n, err := f.e.Write(f.caller(&in.InHeader), h, data, int64(in.Offset), atEnd, in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0)
+		f.changed(in.NodeId, "")
 		return uint32(n), f.status("write", err)
 	case *virtualFile:
 		n, err := h.write(data)
@@ -255,7 +258,9 @@ func (f *face) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fu
 // Flush comes at every close of a descriptor.
 func (f *face) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if h := f.handles.file(in.Fh); h != nil {
-		return f.status("flush", f.e.Flush(h))
+		err := f.e.Flush(h)
+		f.changed(in.NodeId, "")
+		return f.status("flush", err)
 	}
 	return fuse.OK
 }

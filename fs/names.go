@@ -7,17 +7,18 @@ import (
 )
 
 // made answers a request that makes a name.
-func (f *face) made(op string, ent overlay.Entry, err error, out *fuse.EntryOut) fuse.Status {
+func (f *face) made(op string, dir uint64, name string, ent overlay.Entry, err error, out *fuse.EntryOut) fuse.Status {
 	if err != nil {
 		return f.status(op, err)
 	}
-	entryOut(&ent, out)
+	f.entryOut(dir, &ent, out)
+	f.changed(dir, name)
 	return fuse.OK
 }
 
 // isStore says whether a name is the store's own, which nothing can make or remove.
 func isStore(dir uint64, name string) bool {
-	return dir == uint64(overlay.RootNode) && name == overlay.StoreName
+	return !isVirtual(dir) && node(dir) == overlay.RootNode && name == overlay.StoreName
 }
 
 // fixed refuses changes below `.tt`, and of `.tt` itself.
@@ -44,7 +45,7 @@ func (f *face) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
 	ent, err := f.e.Mknod(c, node(in.NodeId), name, in.Mode, in.Rdev)
-	return f.made("mknod", ent, err, out)
+	return f.made("mknod", in.NodeId, name, ent, err, out)
 }
 
 // Mkdir makes a directory.
@@ -58,7 +59,7 @@ func (f *face) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
 	ent, err := f.e.Mkdir(c, node(in.NodeId), name, in.Mode)
-	return f.made("mkdir", ent, err, out)
+	return f.made("mkdir", in.NodeId, name, ent, err, out)
 }
 
 // Symlink makes a symbolic link.
@@ -70,7 +71,7 @@ func (f *face) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string,
 		return f.replay.made(h, name, out)
 	}
 	ent, err := f.e.Symlink(f.caller(h), node(h.NodeId), name, target)
-	return f.made("symlink", ent, err, out)
+	return f.made("symlink", h.NodeId, name, ent, err, out)
 }
 
 // Link gives an inode one more name.
@@ -82,7 +83,7 @@ func (f *face) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.E
 		return fuse.Status(unix.EXDEV)
 	}
 	ent, err := f.e.Link(f.caller(&in.InHeader), node(in.Oldnodeid), node(in.NodeId), name)
-	return f.made("link", ent, err, out)
+	return f.made("link", in.NodeId, name, ent, err, out)
 }
 
 // Unlink removes a name.
@@ -93,6 +94,7 @@ func (f *face) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Sta
 	if f.replay.by(h) {
 		return f.replay.removed(h, name)
 	}
+	defer f.changed(h.NodeId, name)
 	return f.status("unlink", f.e.Unlink(f.caller(h), node(h.NodeId), name))
 }
 
@@ -104,6 +106,7 @@ func (f *face) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Stat
 	if f.replay.by(h) {
 		return f.replay.removed(h, name)
 	}
+	defer f.changed(h.NodeId, name)
 	return f.status("rmdir", f.e.Rmdir(f.caller(h), node(h.NodeId), name))
 }
 
@@ -115,6 +118,11 @@ func (f *face) Rename(_ <-chan struct{}, in *fuse.RenameIn, old, name string) fu
 	if s := fixed(in.Newdir, name, false); !s.Ok() {
 		return s
 	}
+	if viewOf(in.NodeId) != viewOf(in.Newdir) {
+		return fuse.Status(unix.EXDEV)
+	}
+	defer f.changed(in.NodeId, old)
+	defer f.changed(in.Newdir, name)
 	return f.status("rename", f.e.Rename(f.caller(&in.InHeader), node(in.NodeId), old, node(in.Newdir), name, uint(in.Flags)))
 }
 

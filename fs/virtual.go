@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,6 +31,8 @@ type virtual struct {
 	tree  *overlay.Tree  // the tree that n is the root of, or that this is in
 	in    string         // the path in the tree
 	agent tasktree.Agent // whose tree it is: trees of task 0 differ
+	view  uint64         // the view that this `.tt` is in
+	as    bool           // `.tt/as`
 }
 
 // virtualTable is the names below `.tt` that the kernel knows.
@@ -48,6 +51,9 @@ func (t *virtualTable) intern(v virtual) *virtual {
 		t.byID, t.byPath, t.next = map[uint64]*virtual{}, map[string]*virtual{}, virtualBase
 	}
 	key := v.path
+	if v.view != 0 {
+		key += "\x00as\x00" + strconv.FormatUint(v.view, 10)
+	}
 	if v.tree != nil {
 		key += "\x00" + string(v.agent)
 	}
@@ -88,7 +94,15 @@ func (t *virtualTable) forget(id, n uint64) {
 
 func (f *face) who(h *fuse.InHeader) control.Caller {
 	w := f.ids.Resolve(h.Pid)
-	return control.Caller{Agent: w.Agent, PID: w.Proc.PID}
+	c := control.Caller{Agent: w.Agent, PID: w.Proc.PID}
+	view := viewOf(h.NodeId)
+	if v := f.virtuals.get(h.NodeId); v != nil {
+		view = v.view
+	}
+	if a := f.views.agent(view); a != "" {
+		c.Agent = a
+	}
+	return c
 }
 
 // lookupVirtual finds `.tt` or a name below it. What is asked by one agent may not be there for another: nothing is
@@ -96,11 +110,19 @@ func (f *face) who(h *fuse.InHeader) control.Caller {
 func (f *face) lookupVirtual(h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	var v virtual
 	if !isVirtual(h.NodeId) {
-		v = virtual{path: overlay.StoreName, n: control.Tree(f.backend)}
+		v = virtual{path: overlay.StoreName, n: control.Tree(f.backend), view: viewOf(h.NodeId)}
 	} else {
 		dir := f.virtuals.get(h.NodeId)
 		if dir == nil {
 			return fuse.Status(unix.ESTALE)
+		}
+		if dir.as {
+			ent, view, err := f.openView(name, f.who(h))
+			if err != nil {
+				return f.status("lookup", err)
+			}
+			f.entryOut(view<<viewShift, &ent, out)
+			return fuse.OK
 		}
 		var err error
 		if v, err = f.below(dir, name, f.who(h)); err != nil {
@@ -119,7 +141,11 @@ func (f *face) lookupVirtual(h *fuse.InHeader, name string, out *fuse.EntryOut) 
 }
 
 func (f *face) below(dir *virtual, name string, c control.Caller) (virtual, error) {
-	v := virtual{path: path.Join(dir.path, name)}
+	v := virtual{path: path.Join(dir.path, name), view: dir.view}
+	if dir.path == overlay.StoreName && name == "as" {
+		v.as = true
+		return v, nil
+	}
 	if dir.tree != nil {
 		v.tree, v.in, v.agent = dir.tree, strings.TrimPrefix(dir.in+"/"+name, "/"), dir.agent
 		_, err := v.tree.Stat(v.in)
@@ -153,6 +179,11 @@ func (f *face) statVirtual(v *virtual) (st overlay.Stat, err error) {
 			st.Nlink = 1
 		}
 		return st, err
+	}
+	if v.as {
+		// Nothing is listed in it: who removes `.tt` must not come to the workspace by it.
+		st.Mode, st.Nlink, st.Uid, st.Gid, st.Blksize = unix.S_IFDIR|0o500, 1, f.owner.Uid, f.owner.Gid, 4096
+		return st, nil
 	}
 	st.Mode = uint16(v.n.Mode())
 	switch v.n.Kind() {
@@ -311,6 +342,7 @@ func (f *face) openDirVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	}
 	d := &virtualDir{entries: []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR}, {Name: "..", Mode: unix.S_IFDIR}}}
 	switch {
+	case v.as:
 	case v.tree != nil:
 		names, err := v.tree.List(v.in)
 		if err != nil {
@@ -326,6 +358,9 @@ func (f *face) openDirVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		}
 		for _, n := range nodes {
 			d.entries = append(d.entries, fuse.DirEntry{Name: path.Base(n.Path())})
+		}
+		if v.path == overlay.StoreName {
+			d.entries = append(d.entries, fuse.DirEntry{Name: "as"})
 		}
 	}
 	sort.Slice(d.entries[2:], func(i, j int) bool { return d.entries[2+i].Name < d.entries[2+j].Name })
