@@ -146,9 +146,14 @@ func (s *step) open(id OID, flags int, f func(fd int) error) error {
 	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 	fd, err := openAt(dir, name, flags, 0)
 	if err == unix.EACCES && flags&unix.O_ACCMODE == unix.O_RDWR {
-		// Without root: the mode that forbids it is set again at the end of the step.
-		if unix.Fchmodat(dir, name, 0o600, 0) == nil {
+		// Without root the mode can forbid it, but only the opening: it is put back at once.
+		var st Stat
+		if statAt(dir, name, &st) == nil && unix.Fchmodat(dir, name, 0o600, 0) == nil {
 			fd, err = openAt(dir, name, flags, 0)
+			if e2 := unix.Fchmodat(dir, name, uint32(st.Mode)&0o7777, 0); e2 != nil && err == nil {
+				unix.Close(fd)
+				err = e2
+			}
 		}
 	}
 	if err != nil {
