@@ -21,13 +21,16 @@ const formatLine = "ttfs 1\n"
 
 // store is an open `.tt`, with the journal and the blobs, which may be elsewhere.
 type store struct {
-	dir     string // where the journal and the blobs are
-	root    int    // the workspace
-	tt      int    // .tt
-	lock    *os.File
-	log     *eventLog
-	journal *journal.Journal
-	blobs   *cas.Store
+	dir string // where the journal and the blobs are
+	// elsewhere: dir is not below .tt.
+	elsewhere bool
+	root      int // the workspace
+	tt        int // .tt
+	lock      *os.File
+	log       *eventLog
+	journal   *journal.Journal
+	blobs     *cas.Store
+	config    config // of a mount
 }
 
 // storeOptions are how to open a store.
@@ -37,6 +40,8 @@ type storeOptions struct {
 	create    bool
 	readOnly  bool
 	power     bool
+	mount     bool   // read the configuration first
+	config    string // absolute path of the configuration; "" for the workspace's own
 	logger    *slog.Logger
 }
 
@@ -45,7 +50,7 @@ func foreign(dir, what string) error {
 }
 
 // openStore opens, or makes, the store of a workspace. Errors: Foreign for a `.tt` that is not ours, of another owner or
-// of an unknown format; Locked when a daemon serves it. Nothing of a foreign directory is changed.
+// of an unknown format; Invalid for a configuration that is not understood; Locked when a daemon serves it. Nothing of a foreign directory is changed.
 func openStore(o storeOptions) (s *store, err error) {
 	s = &store{root: -1, tt: -1}
 	defer func() {
@@ -60,6 +65,11 @@ func openStore(o storeOptions) (s *store, err error) {
 	uid, gid, err := ownerOf(s.root)
 	if err != nil {
 		return s, err
+	}
+	if o.mount {
+		if s.config, err = loadConfig(s.root, o.config, uid); err != nil {
+			return s, err
+		}
 	}
 	if err := s.openTT(o, int(uid), int(gid)); err != nil {
 		return s, err
@@ -84,10 +94,10 @@ func openStore(o storeOptions) (s *store, err error) {
 		giveTo(s.tt, "log", int(uid), int(gid))
 		giveTo(s.tt, "lock", int(uid), int(gid))
 	}
-	if s.journal, err = journal.Open(filepath.Join(s.dir, "journal"), journal.Options{Logger: o.logger, SyncEvery: o.power, ReadOnly: o.readOnly}); err != nil {
+	if s.journal, err = journal.Open(filepath.Join(s.dir, "journal"), journal.Options{Logger: o.logger, SyncEvery: o.power, ReadOnly: o.readOnly, FloorBytes: s.config.Limits.Floor.n}); err != nil {
 		return s, storeFailure(s.dir, err)
 	}
-	if s.blobs, err = cas.Open(filepath.Join(s.dir, "cas"), cas.Options{Logger: o.logger, ReadOnly: o.readOnly}); err != nil {
+	if s.blobs, err = cas.Open(filepath.Join(s.dir, "cas"), cas.Options{Logger: o.logger, ReadOnly: o.readOnly, FloorBytes: s.config.Limits.Floor.n}); err != nil {
 		return s, storeFailure(s.dir, err)
 	}
 	return s, nil
@@ -225,7 +235,7 @@ func (s *store) locate(o storeOptions, uid, gid int) error {
 		if err := unix.Renameat(s.tt, "store.new", s.tt, "store"); err != nil {
 			return err
 		}
-		s.dir = o.elsewhere
+		s.dir, s.elsewhere = o.elsewhere, true
 		return nil
 	case o.elsewhere != "" && o.elsewhere != at:
 		return foreign(o.dir, fmt.Sprintf("its store is in %s; leave --store out, or move the store there and write the new path into .tt/store", at))
@@ -237,7 +247,7 @@ func (s *store) locate(o storeOptions, uid, gid int) error {
 	if int(st.Uid) != uid {
 		return foreign(o.dir, fmt.Sprintf("its store in %s belongs to user %d, not to the owner of the workspace", at, st.Uid))
 	}
-	s.dir = at
+	s.dir, s.elsewhere = at, true
 	return nil
 }
 

@@ -44,12 +44,15 @@ func runFsck(ctx context.Context, g *global, asJSON bool, s streams) error {
 			return &failure{code: exitFailed, text: w.dir + " is mounted, and its daemon has the store", next: "`ttfs unmount` it, then check it"}
 		}
 		res := checked{Problems: []string{}}
+		p := startProgress(s.err, "fsck of "+w.dir)
+		d.store.Engine.SetProgress(p.set)
 		n, err := d.store.Engine.Verify(ctx, func(problem string) {
 			res.Problems = append(res.Problems, problem)
 			if !asJSON {
 				fmt.Fprintln(s.out, problem)
 			}
 		})
+		p.end()
 		if errors.Is(err, context.Canceled) {
 			return &failure{code: exitInterrupted, text: "fsck of " + w.dir, err: err}
 		}

@@ -35,7 +35,12 @@ func runMove(g *global, o moveOptions, s streams) error {
 		if o.dryRun {
 			act = h.preview
 		}
+		p := startProgress(s.err, o.request.verb)
+		if d, ok := h.(*detached); ok {
+			d.store.Engine.SetProgress(p.set)
+		}
 		res, err := act(o.request)
+		p.end()
 		if err != nil {
 			return err
 		}

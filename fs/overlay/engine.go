@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"github.com/ttfs/ttfs/cas"
 	"github.com/ttfs/ttfs/guard"
 	"github.com/ttfs/ttfs/journal"
@@ -44,6 +45,8 @@ type Options struct {
 	Guard bool
 	// Blind says what happens to content that an agent never read.
 	Blind guard.BlindRule
+	// Classes are added to the built-in ones.
+	Classes Classes
 	// Live says whether an agent is alive, without calling the engine; nil: those are that something is known of.
 	Live func(guard.Agent) bool
 	// Refused is told what an agent was refused, as a sentence; nil: nobody.
@@ -126,7 +129,9 @@ type Engine struct {
 	// archDone is when, in moves, a task was last archived.
 	archDone map[tasktree.TaskID]uint64 // +checklocks:archMu
 	views    viewCache
+	progress atomic.Pointer[func(done, total int)]
 	guard    guardTable
+	temp     []gitignore.Pattern // the class TEMP
 	count    counters
 	small    sync.Pool // *[]byte of smallBytes+1
 }
@@ -143,6 +148,7 @@ func Open(o Options) (*Engine, error) {
 	if e.clock == nil {
 		e.clock = time.Now
 	}
+	e.temp = compile(tempPatterns, o.Classes.Temp)
 	e.small.New = func() any { b := make([]byte, smallBytes+1); return &b }
 	ok := false
 	defer func() {

@@ -71,3 +71,23 @@ func (e *Engine) inHold(id OID, k inoKey) bool {
 	var st Stat
 	return statAt(e.hold, holdName(id), &st) == nil && keyOf(&st) == k
 }
+
+// unhold drops the link in hold of a file that has a name in the tree, so that its number of links is what it was.
+func (s *step) unhold(o *object) {
+	e := s.e
+	if o.kind == unix.S_IFDIR || o.at.dir == 0 || !e.inHold(o.id, o.key) {
+		return
+	}
+	fd, done, err := e.openDir(o.at.dir, 0)
+	if err != nil {
+		return
+	}
+	defer done()
+	var st Stat
+	if statAt(fd, o.at.name, &st) != nil || keyOf(&st) != o.key {
+		return
+	}
+	if err := unlinkAt(e.hold, holdName(o.id), 0); err != nil {
+		e.log.Warn("a link in hold could not be removed", "name", holdName(o.id), "err", err)
+	}
+}

@@ -125,6 +125,15 @@ type VerifyCounts struct {
 	Tasks, Images, Pieces, Records, Blobs, Problems int
 }
 
+// SetProgress makes f hear how far Verify, or a step of a move, is: of how many parts how many are done.
+func (e *Engine) SetProgress(f func(done, total int)) { e.progress.Store(&f) }
+
+func (e *Engine) far(done, total int) {
+	if f := e.progress.Load(); f != nil {
+		(*f)(done, total)
+	}
+}
+
 // Verify reads everything that is kept and reports each damage as a sentence. Errors: that the looking itself failed.
 func (e *Engine) Verify(ctx context.Context, report func(string)) (VerifyCounts, error) {
 	var n VerifyCounts
@@ -136,7 +145,9 @@ func (e *Engine) Verify(ctx context.Context, report func(string)) (VerifyCounts,
 		n.Problems++
 		report(fmt.Sprintf(format, args...))
 	}
-	for _, k := range e.Tasks() {
+	all := e.Tasks()
+	for i, k := range all {
+		e.far(i, len(all)+2)
 		n.Tasks++
 		im, err := e.readImages(k.ID)
 		if err != nil {
@@ -148,10 +159,12 @@ func (e *Engine) Verify(ctx context.Context, report func(string)) (VerifyCounts,
 			return n, err
 		}
 	}
+	e.far(len(all), len(all)+2)
 	jc, err := e.j.Verify(ctx, func(p journal.Problem) { bad("journal: %v", p) })
 	if err != nil {
 		return n, storeError("verify", err)
 	}
+	e.far(len(all)+1, len(all)+2)
 	n.Records = int(jc.Records)
 	bc, err := e.blobs.Verify(ctx, func(p cas.Problem) { bad("blobs: %v", p) })
 	if err != nil {

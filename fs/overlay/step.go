@@ -202,7 +202,13 @@ func (s *step) failure(err error) error {
 // apply makes the workspace what want says; have is what it was. Every effect may be there already.
 func (s *step) apply(want, have *images) error {
 	e := s.e
+	done, total := 0, 2*len(want.entries)+len(want.contents)+len(want.metas)
+	one := func() {
+		done++
+		e.far(done, total)
+	}
 	for _, at := range sortedSpots(want.entries) {
+		one()
 		if have.entries[at] != 0 && have.entries[at] != want.entries[at] {
 			if err := s.park(at, have.entries[at]); err != nil {
 				return err
@@ -216,6 +222,7 @@ func (s *step) apply(want, have *images) error {
 		}
 	}
 	for _, at := range sortedSpots(want.entries) {
+		one()
 		id := want.entries[at]
 		if id == 0 || have.entries[at] == id {
 			continue
@@ -226,6 +233,7 @@ func (s *step) apply(want, have *images) error {
 		}
 	}
 	for _, id := range sortedOIDs(want.contents) {
+		one()
 		if err := e.point("restore"); err != nil {
 			return err
 		}
@@ -234,6 +242,7 @@ func (s *step) apply(want, have *images) error {
 		}
 	}
 	for _, id := range sortedOIDs(want.metas) {
+		one()
 		if err := e.point("restore attributes"); err != nil {
 			return err
 		}
@@ -365,26 +374,6 @@ func (s *step) settle() error {
 	}
 	s.tell(&old)
 	return nil
-}
-
-// unhold drops the link in hold of a file that has a name in the tree, so that its number of links is what it was.
-func (s *step) unhold(o *object) {
-	e := s.e
-	if o.kind == unix.S_IFDIR || o.at.dir == 0 || !e.inHold(o.id, o.key) {
-		return
-	}
-	fd, done, err := e.openDir(o.at.dir, 0)
-	if err != nil {
-		return
-	}
-	defer done()
-	var st Stat
-	if statAt(fd, o.at.name, &st) != nil || keyOf(&st) != o.key {
-		return
-	}
-	if err := unlinkAt(e.hold, holdName(o.id), 0); err != nil {
-		e.log.Warn("a link in hold could not be removed", "name", holdName(o.id), "err", err)
-	}
 }
 
 // dropCopies removes the copies of images that nothing refers to any more.
