@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +29,8 @@ type Options struct {
 	Dir string
 	// StoreDir is where the journal and the blobs are, absolute; "": in Dir/.tt.
 	StoreDir string
+	// Config is the configuration, absolute; "": ConfigName in the workspace, if it is there. What is given here beats it.
+	Config string
 	// Guard is on (default) or off. TTFS_GUARD set to 0, false, off or no switches it off as well.
 	Guard string
 	// Blind is allow (default), contested or deny.
@@ -75,22 +79,23 @@ func Mount(o Options) (*Server, error) {
 			_ = s.Close()
 		}
 	}()
-	if s.store, err = openStore(storeOptions{dir: o.Dir, elsewhere: o.StoreDir, create: true, power: o.Durability == "power", logger: o.Logger}); err != nil {
+	if s.store, err = openStore(storeOptions{dir: o.Dir, elsewhere: o.StoreDir, create: true, mount: true, config: o.Config, power: o.Durability == "power", logger: o.Logger}); err != nil {
 		return nil, err
 	}
-	f := &face{RawFileSystem: fuse.NewDefaultRawFileSystem(), log: o.Logger, ids: identity.New(identity.Options{Known: known(o.Known), Logger: o.Logger})}
+	c := &s.store.config
+	f := &face{RawFileSystem: fuse.NewDefaultRawFileSystem(), log: o.Logger, ids: identity.New(identity.Options{Known: known(o.Known, c.known()), Logger: o.Logger})}
 	s.face = f
 	f.replay.f, f.replay.command, f.replay.dir = f, o.ShowMoves, o.Dir
 	if f.owner.Uid, f.owner.Gid, err = ownerOf(s.store.root); err != nil {
 		return nil, err
 	}
-	blind, err := overlay.ParseBlind(o.Blind)
+	blind, err := overlay.ParseBlind(cmp.Or(o.Blind, c.Blind.s))
 	if err != nil {
 		return nil, err
 	}
 	back := &backend{ids: f.ids, log: s.store.log}
 	s.engine, err = overlay.Open(overlay.Options{
-		Guard: guardOn(o.Guard, os.Getenv("TTFS_GUARD")), Blind: blind, Refused: back.Refused,
+		Guard: guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
 		Notify: &notifier{f: f}, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {
@@ -106,7 +111,7 @@ func Mount(o Options) (*Server, error) {
 		f.ids.Activated(a, s.engine.Active(a))
 	}
 	storeDir := s.store.dir
-	if o.StoreDir == "" {
+	if !s.store.elsewhere {
 		storeDir = o.Dir + "/" + overlay.StoreName
 	}
 	f.e = s.engine
@@ -130,8 +135,8 @@ func guardOn(flag, env string) bool {
 	return true
 }
 
-func known(more []string) []string {
-	return append(append([]string(nil), identity.KnownPrograms...), more...)
+func known(more ...[]string) []string {
+	return append(slices.Clone(identity.KnownPrograms), slices.Concat(more...)...)
 }
 
 // capabilities are those that go-fuse does not ask for by itself: see DESIGN section 7.

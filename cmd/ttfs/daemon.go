@@ -29,10 +29,15 @@ const readyFD = 3
 func (o mountOptions) args() []string {
 	args := []string{"mount", "--ready", strconv.Itoa(readyFD), "--allow-other=" + strconv.FormatBool(o.allowOther)}
 	for _, c := range choices {
-		args = append(args, "--"+c.flag, *c.field(&o))
+		if v := *c.field(&o); v != "" {
+			args = append(args, "--"+c.flag, v)
+		}
 	}
 	if o.store != "" {
 		args = append(args, "--store", o.store)
+	}
+	if o.config != "" {
+		args = append(args, "--config", o.config)
 	}
 	return append(args, "--", o.dir)
 }
@@ -131,7 +136,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 		return nil, nil, failed("mount "+o.dir, err, "")
 	}
 	options := fs.Options{
-		Dir: o.dir, StoreDir: o.store, Guard: o.guard, Blind: o.blind, Durability: o.durability, OnStoreError: o.onStoreError,
+		Dir: o.dir, StoreDir: o.store, Config: o.config, Guard: o.guard, Blind: o.blind, Durability: o.durability, OnStoreError: o.onStoreError,
 		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Logger: log,
 	}
 	for until := time.Now().Add(lockLimit); ; time.Sleep(20 * time.Millisecond) {

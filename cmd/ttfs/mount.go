@@ -13,10 +13,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// mountOptions are the flags of mount.
+// mountOptions are the flags of mount; those that were not given are "", so that the workspace's own configuration and then
+// the defaults count.
 type mountOptions struct {
 	dir          string
 	store        string
+	config       string
 	guard        string
 	blind        string
 	durability   string
@@ -44,15 +46,6 @@ var choices = []struct {
 	{"passthrough", []string{"auto", "off"}, "let the kernel read and write backing files itself", func(o *mountOptions) *string { return &o.passthrough }},
 }
 
-// defaultMount is what `run` mounts with.
-func defaultMount(dir string) mountOptions {
-	o := mountOptions{dir: dir}
-	for _, c := range choices {
-		*c.field(&o) = c.values[0]
-	}
-	return o
-}
-
 func newMount(g *global, s streams) *cobra.Command {
 	o := mountOptions{}
 	c := &cobra.Command{
@@ -62,11 +55,19 @@ func newMount(g *global, s streams) *cobra.Command {
 		Args:    positional(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.dir = args[0]
+			for _, ch := range choices {
+				if !c.Flags().Changed(ch.flag) {
+					*ch.field(&o) = ""
+				} else if *ch.field(&o) == "" {
+					return usage("mount: --%s is %s, not empty", ch.flag, strings.Join(ch.values, " or "))
+				}
+			}
 			return runMount(o, s)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.store, "store", "", "keep the history in `DIR` instead of .tt")
+	f.StringVar(&o.config, "config", "", "read `FILE` instead of .ttfs.toml in the workspace; flags beat it")
 	for _, ch := range choices {
 		f.StringVar(ch.field(&o), ch.flag, ch.values[0], ch.help+" (`"+strings.Join(ch.values, "|")+"`)")
 	}
@@ -82,7 +83,7 @@ func newMount(g *global, s streams) *cobra.Command {
 // check refuses what cannot be before anything happens, and makes paths absolute.
 func (o *mountOptions) check() error {
 	for _, c := range choices {
-		if v := *c.field(o); !slices.Contains(c.values, v) {
+		if v := *c.field(o); v != "" && !slices.Contains(c.values, v) {
 			return usage("mount: --%s is %s, not %q", c.flag, strings.Join(c.values, " or "), v)
 		}
 	}
@@ -94,6 +95,11 @@ func (o *mountOptions) check() error {
 	if o.store != "" {
 		if o.store, err = filepath.Abs(o.store); err != nil {
 			return failed("mount: --store", err, "name the store by its absolute path")
+		}
+	}
+	if o.config != "" {
+		if o.config, err = filepath.Abs(o.config); err != nil {
+			return failed("mount: --config", err, "name the file by its absolute path")
 		}
 	}
 	return nil

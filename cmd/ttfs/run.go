@@ -57,7 +57,7 @@ func runRun(g *global, o runOptions, s streams) (err error) {
 	}
 	mine := !w.mounted || w.dead()
 	if mine {
-		if err := runMount(defaultMount(w.dir), s); err != nil {
+		if err := runMount(mountOptions{dir: w.dir}, s); err != nil {
 			return err
 		}
 		if w, err = atDir(w.dir); err != nil {

@@ -174,6 +174,27 @@ func TestUnguardedClasses(t *testing.T) {
 	}
 }
 
+// TestClassesAreAddedTo: what the options say comes after the built-in patterns, and may take one back.
+func TestClassesAreAddedTo(t *testing.T) {
+	s, _ := guarded(t, guard.Allow)
+	set := s.set
+	s.set = func(o *Options) {
+		set(o)
+		o.Classes = Classes{Temp: []string{"/out/", "!x.log"}, System: []string{"g"}}
+	}
+	s.reopen()
+	s.agent = tasktree.User
+	s.must(s.mkdir("out", 0o755))
+	s.must(s.create("out/f", "bytes", 0o644))
+	for p, want := range map[string]error{"out/f": nil, "x.log": Stale, "x.gen": nil, "f": Stale, "g": Stale} {
+		s.must(s.as("a", func() error { return s.readFile(p, 100) }))
+		s.must(s.as("b", func() error { return s.append(p, "more") }))
+		if err := s.as("a", func() error { return s.rewrite(p, "mine") }); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", p, err, want)
+		}
+	}
+}
+
 func TestBlind(t *testing.T) {
 	for rule, want := range map[guard.BlindRule]error{guard.Allow: nil, guard.Contested: Partial, guard.Deny: Partial} {
 		s, _ := guarded(t, rule)
