@@ -134,13 +134,13 @@ func TestJSON(t *testing.T) {
 			t.Errorf("after undo no task is undone: %s", source)
 		}
 	}
-	for _, args := range [][]string{{"status"}, {"why"}, {"stats"}, {"show", one}, {"agents"}, {"version"}, {"doctor"}, {"undo", "--dry-run"}} {
+	for _, args := range [][]string{{"status"}, {"why"}, {"stale"}, {"stats"}, {"show", one}, {"agents"}, {"version"}, {"doctor"}, {"undo", "--dry-run"}} {
 		result := w.TTFS(append(args, "--json")...).OK()
 		if !json.Valid([]byte(result.Stdout)) {
 			t.Errorf("not JSON: %s", result)
 		}
 	}
-	for _, name := range []string{"status.json", "why.json"} {
+	for _, name := range []string{"status.json", "why.json", "stale.json"} {
 		if content := w.Read(".tt/" + name); !json.Valid([]byte(content)) {
 			t.Errorf(".tt/%s is not JSON: %q", name, content)
 		}

@@ -70,6 +70,18 @@ func TestGuardRefusesStale(t *testing.T) {
 			t.Errorf("%s: .tt/stale says %q", command, stale)
 		}
 	}
+	if got := w.TTFS("stale", "--agent", "a").OK().Stdout; got != "f\tb\n" {
+		t.Errorf("ttfs stale says %q", got)
+	}
+	if got := w.TTFS("stale", "--agent", "a", "--json").OK().Stdout; !strings.Contains(got, `"writers": [`) || !strings.Contains(got, `"f"`) {
+		t.Errorf("ttfs stale --json says %q", got)
+	}
+	if got := w.TTFS("stale", "--agent", "nobody"); got.Code != 5 {
+		t.Errorf("of an agent that is not there: %s", got)
+	}
+	if got := b.Say("cat .tt/agents/b/writes; echo undo > .tt/ctl; cat .tt/agents/b/writes; echo redo > .tt/ctl"); got != "modified f" {
+		t.Errorf("b's writes, then none after its undo: %q", got)
+	}
 	if out := a.Say("cat f; echo read again > f; echo exit=$?"); !strings.Contains(out, "exit=0") {
 		t.Errorf("after reading it again: %s", out)
 	}

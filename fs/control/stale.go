@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -44,7 +43,6 @@ func stale(d builder, b Backend, name tasktree.Agent) {
 		if all == nil {
 			all = []StaleEntry{}
 		}
-		j, err := json.MarshalIndent(all, "", "  ")
-		return append(j, '\n'), err
+		return encode(all)
 	})
 }
