@@ -214,7 +214,7 @@ func (s *Server) canPass() bool {
 	return true
 }
 
-// sweep forgets processes that have ended.
+// sweep ends agents without a process and forgets processes that have ended.
 func (s *Server) sweep(ctx context.Context) {
 	t := time.NewTicker(time.Minute)
 	defer t.Stop()
@@ -223,6 +223,7 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+			endIdle(s.face.ids, s.face.views.known, s.engine.EndAgent)
 			s.face.ids.Sweep()
 		}
 	}

@@ -14,6 +14,8 @@
 //   - environ and cmdline are read once per program image, in a goroutine, because the kernel takes the mmap lock of that
 //     process for it, and the process may hold that lock while it waits for us. stat and status take no such lock.
 //   - no file is read while mu is held.
+//   - an agent ends once no process that could act as it has been there for a while; until then its dead processes are
+//     remembered as ancestors.
 //
 // Lock order:
 //
@@ -111,6 +113,9 @@ type Resolver struct {
 	// agents are the registered ones.
 	// +checklocks:mu
 	agents map[tasktree.Agent]*registration
+	// lives are the agents that had a process since they began.
+	// +checklocks:mu
+	lives map[tasktree.Agent]*life
 	// active is the history of the agents' active tasks, oldest first.
 	// +checklocks:mu
 	active map[tasktree.Agent][]activation
@@ -154,6 +159,7 @@ func New(o Options) *Resolver {
 		reads: make(chan struct{}, maxReads),
 		tids:  map[uint32]seen{}, procs: map[Process]*process{}, latest: map[int]*process{},
 		agents: map[tasktree.Agent]*registration{}, active: map[tasktree.Agent][]activation{},
+		lives:   map[tasktree.Agent]*life{},
 		sweepAt: sweepFloor,
 	}
 	for _, name := range o.Known {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/ttfs/ttfs/tasktree"
@@ -77,6 +78,11 @@ func (p *process) programLocked() *process {
 		return p
 	}
 	return nil
+}
+
+// programAgent is the agent of an agent program.
+func (p *process) programAgent() tasktree.Agent {
+	return tasktree.Agent(p.program + "-" + strconv.Itoa(p.key.PID))
 }
 
 // enteredLocked is the task remembered by EnteredTask for the agent, 0 for none.

@@ -50,6 +50,7 @@ func (r *Resolver) Register(pid int, a, parent tasktree.Agent) error {
 	if r.liveLocked(a) == nil {
 		r.agents[a] = &registration{parent: parent}
 	}
+	r.livesLocked(a, false)
 	p.agents = append(slices.DeleteFunc(p.agents, func(b tasktree.Agent) bool { return b == a }), a)
 	r.gen++
 	return nil
@@ -123,6 +124,11 @@ func (r *Resolver) process(pid int) (*process, error) {
 func (r *Resolver) End(a tasktree.Agent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.endLocked(a)
+}
+
+// +checklocks:r.mu
+func (r *Resolver) endLocked(a tasktree.Agent) {
 	if reg := r.agents[a]; reg != nil {
 		reg.ended = true
 	}
@@ -130,6 +136,7 @@ func (r *Resolver) End(a tasktree.Agent) {
 		p.agents = slices.DeleteFunc(p.agents, func(b tasktree.Agent) bool { return b == a })
 	}
 	delete(r.active, a)
+	delete(r.lives, a)
 	r.gen++
 }
 

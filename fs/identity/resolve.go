@@ -1,11 +1,6 @@
 package identity
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/ttfs/ttfs/tasktree"
-)
+import "time"
 
 // seen is the verdict on a thread, and how long it may be used without a look at /proc.
 type seen struct {
@@ -82,7 +77,9 @@ func (r *Resolver) verdict(tid uint32, start uint64, p *process, now time.Time) 
 	defer r.mu.Unlock()
 	who := r.decideLocked(p)
 	until := due(p.first, now)
-	if p.registeredLocked() != nil {
+	registered := p.registeredLocked() != nil
+	r.livesLocked(who.Agent, !registered && p.envLocked() != "")
+	if registered {
 		until = now.Add(freshFor) // an exec cannot change it
 	}
 	r.tids[tid] = seen{p: p, start: start, due: until, gen: r.gen, who: who}
@@ -110,7 +107,7 @@ func (r *Resolver) decideLocked(p *process) Who {
 		return who
 	}
 	if q := p.programLocked(); q != nil {
-		who.Agent = tasktree.Agent(fmt.Sprintf("%s-%d", q.program, q.key.PID))
+		who.Agent = q.programAgent()
 		who.Root = q == p
 	}
 	return who

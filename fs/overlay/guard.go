@@ -30,8 +30,9 @@ type guardTable struct {
 	s      *guard.State          // +checklocks:mu
 	stamps map[guard.File]asLeft // +checklocks:mu as we left them: a difference was made around the mount
 	closed chan struct{}         // +checklocks:mu closed when a window of rewriting closes
-	saved  guard.Seq             // +checklocks:mu
-	blind  guard.BlindRule
+	// unsaved: something was learned since it was last saved. A read is, though it has no number of its own.
+	unsaved bool // +checklocks:mu
+	blind   guard.BlindRule
 }
 
 // asLeft is by what a change around the mount is noticed.
@@ -61,7 +62,6 @@ func (e *Engine) loadGuard(o *Options) error {
 		e.log.Warn("what the agents knew could not be read; they begin anew", "err", err)
 		return nil
 	}
-	g.saved = g.s.Now()
 	g.used.Store(len(g.s.Agents()) > 0)
 	return nil
 }
@@ -73,17 +73,22 @@ func (e *Engine) saveGuard() error {
 		return nil
 	}
 	g.mu.Lock()
-	now := g.s.Now()
-	if now == g.saved {
+	if !g.unsaved {
 		g.mu.Unlock()
 		return nil
 	}
 	v := g.s.Export()
-	g.saved = now
+	g.unsaved = false
 	g.mu.Unlock()
 	var b journal.Batch
 	b.Put([]byte{kGuard}, v)
-	return storeError("keep what the agents know", e.j.Commit(&b))
+	err := e.j.Commit(&b)
+	if err != nil {
+		g.mu.Lock()
+		g.unsaved = true
+		g.mu.Unlock()
+	}
+	return storeError("keep what the agents know", err)
 }
 
 // SetGuard switches the guard on or off, at once. What everybody knows is followed also while it is off.
@@ -264,11 +269,15 @@ func (e *Engine) StaleOf(a tasktree.Agent) []StaleEntry {
 	return out
 }
 
-// EndAgent forgets what an agent knew; its tasks stay.
+// EndAgent forgets what an agent knew and closes its windows of rewriting; its tasks stay.
 func (e *Engine) EndAgent(a tasktree.Agent) {
-	e.guard.mu.Lock()
-	defer e.guard.mu.Unlock()
-	e.guard.s.End(guard.Agent(a))
+	g := &e.guard
+	g.mu.Lock()
+	g.s.End(guard.Agent(a))
+	g.unsaved = true
+	close(g.closed)
+	g.closed = make(chan struct{})
+	g.mu.Unlock()
 	e.event("end agent=%s", a)
 }
 

@@ -41,6 +41,7 @@ func (e *Engine) learn(c *Caller, f func(s *guard.State, a guard.Actor)) {
 	a := c.actor(e.Active(c.Agent))
 	e.guard.mu.Lock()
 	defer e.guard.mu.Unlock()
+	e.guard.unsaved = true
 	f(e.guard.s, a)
 }
 
@@ -147,6 +148,7 @@ func (e *Engine) learnMove(m *mover, c Changes) {
 	a := by.actor(m.plan.To)
 	e.guard.mu.Lock()
 	defer e.guard.mu.Unlock()
+	e.guard.unsaved = true
 	for _, ent := range c.Entries {
 		if ent.Path == "" {
 			continue

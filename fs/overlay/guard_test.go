@@ -237,6 +237,23 @@ func TestGuardSurvivesRemountAndSwitch(t *testing.T) {
 	s.must(s.as("b", func() error { return s.rewrite("f", "b knows nothing any more") }))
 }
 
+// TestReadsSurviveRemount: also when nothing at all was written before it.
+func TestReadsSurviveRemount(t *testing.T) {
+	s, _ := guarded(t, guard.Allow)
+	s.must(s.as("a", func() error { return s.readFile("f", 100) }))
+	s.reopen()
+	s.must(s.as("c", func() error { return s.readFile("f", 100) }))
+	s.e.EndAgent("c")
+	s.reopen()
+	s.must(s.as("b", func() error { return s.append("f", "more") }))
+	if err := s.as("a", func() error { return s.rewrite("f", "mine") }); !errors.Is(err, Stale) {
+		t.Errorf("what a read before the remounts: %v", err)
+	}
+	if err := s.as("c", func() error { return s.rewrite("f", "mine") }); err != nil {
+		t.Errorf("what an agent read that has ended: %v", err)
+	}
+}
+
 // TestOneOfTwoWins: two agents that read and then write at once: one is refused, always.
 func TestOneOfTwoWins(t *testing.T) {
 	s, _ := guarded(t, guard.Allow)
