@@ -145,9 +145,18 @@ fcntl.flock(f, fcntl.LOCK_EX)
 	w.Must("guard on")
 }
 
+// increments is how often each of the agents counts, in how many rounds; with TTFS_NIGHTLY=1 a million times in all.
+func increments(agents int) (rounds, each int) {
+	if os.Getenv("TTFS_NIGHTLY") == "1" {
+		return 100, 1_000_000 / 100 / agents
+	}
+	return 1, 40
+}
+
 // TestNoLostUpdate: agents that count in one file by reading, adding and writing it anew, and try again when refused.
 func TestNoLostUpdate(t *testing.T) {
-	const agents, each = 4, 40
+	const agents = 4
+	rounds, each := increments(agents)
 	w := mounted(t)
 	put(t, w, "counter", "0")
 	program := `
@@ -167,17 +176,19 @@ while done < int(sys.argv[2]):
     os.close(fd)
     done += 1
 `
-	var results []chan *rig.Result
-	for i := range agents {
-		c := make(chan *rig.Result, 1)
-		results = append(results, c)
-		go func() { c <- w.Python(program, fmt.Sprintf("c%d", i), fmt.Sprint(each)) }()
-	}
-	for _, c := range results {
-		(<-c).OK()
-	}
-	if got := get(t, w, "counter"); got != fmt.Sprint(agents*each) {
-		t.Fatalf("the counter is %s after %d increments", got, agents*each)
+	for round := 1; round <= rounds; round++ {
+		var results []chan *rig.Result
+		for i := range agents {
+			c := make(chan *rig.Result, 1)
+			results = append(results, c)
+			go func() { c <- w.Python(program, fmt.Sprintf("c%d", i), fmt.Sprint(each)) }()
+		}
+		for _, c := range results {
+			(<-c).OK()
+		}
+		if got, want := get(t, w, "counter"), fmt.Sprint(agents*each*round); got != want {
+			t.Fatalf("round %d: the counter is %s after %s increments", round, got, want)
+		}
 	}
 }
 

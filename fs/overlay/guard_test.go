@@ -254,12 +254,15 @@ func TestReadsSurviveRemount(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoWins: two agents that read and then write at once: one is refused, always.
+// TestOneOfTwoWins: two agents that read and then write at once: one is refused, always. TTFS_NIGHTLY=1 does 1,000 rounds.
 func TestOneOfTwoWins(t *testing.T) {
 	s, _ := guarded(t, guard.Allow)
 	id, err := s.walk("f")
 	s.must(err)
 	rounds := 200
+	if os.Getenv("TTFS_NIGHTLY") != "" {
+		rounds = 1000
+	}
 	for i := range rounds {
 		agents := []tasktree.Agent{"a", "b"}
 		for _, a := range agents {
