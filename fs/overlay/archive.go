@@ -39,6 +39,10 @@ func (e *Engine) startArchiver() {
 				if err := e.saveGuard(); err != nil {
 					e.log.Warn("what the agents know is kept later", "err", err)
 				}
+				if e.enterOp() == nil {
+					e.sweepMapped(true)
+					e.leaveOp()
+				}
 				if err := e.Archive(); err != nil {
 					e.log.Warn("the archiver goes on later", "err", err)
 				}

@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -80,12 +79,12 @@ type side struct {
 }
 
 func readSide(v *view, prefix, path string) (side, error) {
-	r, err := v.resolve(path)
-	if errors.Is(err, unix.ENOENT) {
-		return side{label: "/dev/null"}, nil
-	}
+	r, err := absentNil(v.resolve(path))
 	if err != nil {
 		return side{}, err
+	}
+	if r == nil {
+		return side{label: "/dev/null"}, nil
 	}
 	m, err := v.meta(r)
 	if err != nil {

@@ -210,6 +210,7 @@ func (e *Engine) Close() error {
 	if e.closed {
 		return nil
 	}
+	e.closeMapped()
 	err := e.saveGuard()
 	e.closed = true
 	e.closeNodes()

@@ -32,6 +32,12 @@ func (h *Handle) Backed() bool { return h.how.mode == Passthrough || h.how.backe
 // Node is the inode that is open.
 func (h *Handle) Node() NodeID { return h.n.id }
 
+// unseen says whether the kernel may write to the backing file by itself: where that is opened for a direct handle, a
+// mapping is one of the backing file as well.
+func (h *Handle) unseen() bool {
+	return h.writes() && (h.how.mode == Passthrough || h.how.backed && h.flags&unix.O_ACCMODE == unix.O_RDWR)
+}
+
 func (h *Handle) writes() bool { return h.flags&unix.O_ACCMODE != unix.O_RDONLY }
 
 // fileState is what is known of a file's open handles. Guarded by node.mu.
@@ -79,7 +85,7 @@ func (e *Engine) opened(h *Handle) {
 	switch {
 	case h.Backed():
 		f.passing++
-		if h.how.mode == Passthrough && h.writes() {
+		if h.unseen() {
 			e.writers.add(h)
 		}
 	case h.how.mode == Direct:
@@ -95,6 +101,7 @@ func (e *Engine) NotPassed(h *Handle) {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	e.closedLocked(h)
+	e.writers.drop(h)
 	h.how = how{mode: Direct}
 	e.opened(h)
 }
@@ -105,7 +112,6 @@ func (e *Engine) closedLocked(h *Handle) {
 	switch {
 	case h.Backed():
 		f.passing--
-		e.writers.drop(h)
 	case h.how.mode == Direct:
 		f.direct--
 	}
@@ -113,12 +119,25 @@ func (e *Engine) closedLocked(h *Handle) {
 
 // Release ends an open file.
 func (e *Engine) Release(h *Handle) {
-	e.settleWriter(h)
+	e.gate.RLock()
+	defer e.gate.RUnlock()
 	h.n.mu.Lock()
 	e.flushed(h)
 	e.rewritten(h)
+	stays := e.stays(h)
+	if stays {
+		e.closedLocked(h)
+	}
+	h.n.mu.Unlock()
+	if stays {
+		e.sweepMapped(false)
+		return
+	}
+	e.settleWriter(h)
+	h.n.mu.Lock()
 	e.closedLocked(h)
 	h.n.mu.Unlock()
+	e.writers.drop(h)
 	unix.Close(h.fd)
 	e.unpin(h.n)
 }

@@ -3,6 +3,7 @@ package overlay
 import (
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,11 +48,23 @@ func statAt(dir int, name string, st *Stat) error {
 	return retry(func() error { return unix.Statx(dir, name, flags, statMask, st) })
 }
 
+// leaseTries is how often an open that a lease is in the way of is tried again, leasePause apart.
+const (
+	leaseTries = 1000
+	leasePause = 50 * time.Microsecond
+)
+
 func openAt(dir int, name string, flags int, mode uint32) (fd int, err error) {
-	err = retry(func() error {
-		fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
-		return err
-	})
+	for try := 0; ; try++ {
+		err = retry(func() error {
+			fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
+			return err
+		})
+		if err != unix.EAGAIN || try == leaseTries {
+			break
+		}
+		time.Sleep(leasePause) // Handle.mapped takes one for a moment
+	}
 	if err != nil {
 		return -1, err
 	}

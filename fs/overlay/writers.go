@@ -15,8 +15,12 @@ import (
 
 // writerTable is the handles through which the kernel may write without the daemon seeing it.
 type writerTable struct {
-	mu  sync.Mutex
-	all map[*Handle]struct{} // +checklocks:mu
+	mu     sync.Mutex
+	all    map[*Handle]struct{}  // +checklocks:mu
+	mapped map[mappedKey]*Handle // +checklocks:mu those of all that are released
+	sweep  int                   // +checklocks:mu at how many of these to look whether they are mapped still
+
+	sweeping sync.Mutex // held by the one who looks; above node.mu
 }
 
 func (t *writerTable) add(h *Handle) {
@@ -59,6 +63,7 @@ type armed struct {
 // for writing.
 func (e *Engine) captureWriters(a tasktree.Agent) error {
 	var first error
+	e.sweepMapped(true)
 	for _, h := range e.writers.of(a) {
 		if err := e.captureWriter(h); err != nil && first == nil {
 			first = err
@@ -83,6 +88,7 @@ func (e *Engine) captureWriter(h *Handle) error {
 // armWriters keeps the files that an agent has open for passthrough writing as a move left them. Preconditions: gate is
 // held for writing.
 func (e *Engine) armWriters(a tasktree.Agent) {
+	e.sweepMapped(true)
 	for _, h := range e.writers.of(a) {
 		e.disarmed(h)
 		if err := e.arm(h); err != nil {
@@ -144,7 +150,11 @@ func (e *Engine) attachArmed(b *journal.Batch, a tasktree.Agent, id tasktree.Tas
 	var out []*Handle
 	seen := map[OID]bool{}
 	for _, h := range e.writers.of(a) {
-		if h.armed == nil || seen[h.armed.id] {
+		if h.armed == nil {
+			continue
+		}
+		if seen[h.armed.id] {
+			e.disarmed(h) // it was kept twice; in a later task it would be of an older time
 			continue
 		}
 		seen[h.armed.id] = true
@@ -167,10 +177,9 @@ func disarm(r *run, all []*Handle) {
 	}
 }
 
-// settleWriter ends an armed handle: what was written through it after the move begins a task by itself.
+// settleWriter ends an armed handle: what was written through it after the move begins a task by itself. Preconditions:
+// gate is held.
 func (e *Engine) settleWriter(h *Handle) {
-	e.gate.RLock()
-	defer e.gate.RUnlock()
 	if e.closed {
 		return
 	}

@@ -1,0 +1,121 @@
+package overlay
+
+import (
+	"maps"
+
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// A shared mapping of a file that is passed through is one of the backing file: it outlives the program's last descriptor
+// and its release, and the kernel says nothing of it. So a handle that is released stays a writer as long as somebody has
+// the backing file open for writing, which a mapping does. The kernel tells by refusing a read lease (Source: fcntl(2);
+// fs/locks.c, check_conflicting_open). The descriptor of a handle that stays is open for reading only, so as not to be
+// that somebody.
+
+// sweepFrom is the least number of handles that stay at which it is looked whether they still must.
+const sweepFrom = 64
+
+type mappedKey struct {
+	n     *node
+	agent tasktree.Agent
+}
+
+// stays makes of a handle that is being released one that stays a writer, if the file may be mapped. A file has one
+// such handle for each agent. Preconditions: gate and h.n.mu are held.
+func (e *Engine) stays(h *Handle) bool {
+	if e.closed || !h.unseen() {
+		return false
+	}
+	t, k := &e.writers, mappedKey{h.n, h.agent}
+	t.mu.Lock()
+	has := t.mapped[k] != nil
+	t.mu.Unlock()
+	if has {
+		return false
+	}
+	fd, err := openAt(unix.AT_FDCWD, procPath(h.fd), unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(h.fd)
+	h.fd = fd
+	if !h.mapped() {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mapped == nil {
+		t.mapped, t.sweep = map[mappedKey]*Handle{}, sweepFrom
+	}
+	t.mapped[k] = h
+	return true
+}
+
+// mapped says whether the file of a released handle may be changed through a mapping. While another handle can write to
+// it, that cannot be told, and no lease may be tried: the kernel may be opening the backing file for that handle.
+// Preconditions: h.n.mu is held.
+func (h *Handle) mapped() bool {
+	for o := range h.n.file.handles {
+		if o != h && o.writes() {
+			return true
+		}
+	}
+	_, err := unix.FcntlInt(uintptr(h.fd), unix.F_SETLEASE, unix.F_RDLCK)
+	if err == nil {
+		_, _ = unix.FcntlInt(uintptr(h.fd), unix.F_SETLEASE, unix.F_UNLCK) // closing the descriptor ends it as well
+	}
+	return err == unix.EAGAIN
+}
+
+// sweepMapped lets go of the handles that stayed and need not any more; unless all is set, only when there are many.
+// Preconditions: gate is held; no node's lock is.
+func (e *Engine) sweepMapped(all bool) {
+	t := &e.writers
+	t.sweeping.Lock()
+	defer t.sweeping.Unlock()
+	t.mu.Lock()
+	look := make(map[mappedKey]*Handle)
+	if all || len(t.mapped) >= t.sweep {
+		maps.Copy(look, t.mapped)
+	}
+	t.mu.Unlock()
+	for k, h := range look {
+		h.n.mu.Lock()
+		mapped := h.mapped()
+		if !mapped {
+			t.mu.Lock()
+			delete(t.mapped, k)
+			t.mu.Unlock()
+		}
+		h.n.mu.Unlock()
+		if !mapped {
+			e.endMapped(h)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(look) > 0 {
+		t.sweep = max(sweepFrom, 2*len(t.mapped))
+	}
+}
+
+// endMapped ends a handle that stayed, and that is in the table of those no more.
+func (e *Engine) endMapped(h *Handle) {
+	e.settleWriter(h)
+	e.writers.drop(h)
+	unix.Close(h.fd)
+	e.unpin(h.n)
+}
+
+// closeMapped ends all handles that stayed. Preconditions: gate is held for writing.
+func (e *Engine) closeMapped() {
+	t := &e.writers
+	t.mu.Lock()
+	all := t.mapped
+	t.mapped = nil
+	t.mu.Unlock()
+	for _, h := range all {
+		e.endMapped(h)
+	}
+}
