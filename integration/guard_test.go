@@ -110,6 +110,24 @@ func TestGuardRefusesPartial(t *testing.T) {
 	}
 }
 
+// TestGuardNearestKnows: a program that reads what it changes knows it, though its agent does not.
+func TestGuardNearestKnows(t *testing.T) {
+	w := mounted(t)
+	put(t, w, "f", "one\n")
+	a, b := agent(t, w, "a"), agent(t, w, "b")
+	a.Say("cat f")
+	b.Say("echo two > f")
+	if out := a.Say("truncate -s 1 f; echo exit=$?"); strings.Contains(out, "exit=0") {
+		t.Errorf("truncate has not read it: %s", out)
+	}
+	if out := a.Say("sed -i s/two/three/ f; echo exit=$?"); !strings.Contains(out, "exit=0") {
+		t.Errorf("sed has: %s", out)
+	}
+	if got := get(t, w, "f"); got != "three\n" {
+		t.Errorf("f is %q", got)
+	}
+}
+
 // TestGuardLetsPass: the user, ignored files, git's own, a lock holder, and everybody once it is off.
 func TestGuardLetsPass(t *testing.T) {
 	w := mounted(t)
