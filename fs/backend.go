@@ -48,6 +48,19 @@ func changes(all []overlay.Change) []control.Change {
 	return out
 }
 
+func options(m control.Move) overlay.MoveOptions {
+	return overlay.MoveOptions{Force: m.Force, Skip: m.Skip}
+}
+
+// Conflicts are why the agent's last move was refused.
+func (b *backend) Conflicts(a tasktree.Agent) []control.ConflictEntry {
+	var out []control.ConflictEntry
+	for _, c := range b.Engine.ConflictsOf(a) {
+		out = append(out, control.ConflictEntry{Path: c.Path, Agent: string(c.Agent), Task: uint64(c.Task), Title: c.Title, Started: c.Started})
+	}
+	return out
+}
+
 // mayMove says whether one agent may move another: itself, its descendants, and the user everybody.
 func (b *backend) mayMove(op string, by, a tasktree.Agent) error {
 	if by == a || by == tasktree.User || b.ids.Descends(a, by) {
@@ -61,7 +74,7 @@ func (b *backend) Undo(a tasktree.Agent, m control.Move) (control.Moved, error) 
 	if err := b.mayMove("undo", m.By, a); err != nil {
 		return control.Moved{}, err
 	}
-	r, err := b.Engine.Undo(a, overlay.MoveOptions{})
+	r, err := b.Engine.Undo(a, options(m))
 	return b.moved("undo", a, r, err)
 }
 
@@ -70,7 +83,7 @@ func (b *backend) Redo(a tasktree.Agent, m control.Move) (control.Moved, error) 
 	if err := b.mayMove("redo", m.By, a); err != nil {
 		return control.Moved{}, err
 	}
-	r, err := b.Engine.Redo(a, overlay.MoveOptions{})
+	r, err := b.Engine.Redo(a, options(m))
 	return b.moved("redo", a, r, err)
 }
 
@@ -79,7 +92,7 @@ func (b *backend) Switch(a tasktree.Agent, id tasktree.TaskID, m control.Move) (
 	if err := b.mayMove("switch", m.By, a); err != nil {
 		return control.Moved{}, err
 	}
-	r, err := b.Engine.Switch(a, id, overlay.MoveOptions{})
+	r, err := b.Engine.Switch(a, id, options(m))
 	return b.moved("switch", a, r, err)
 }
 

@@ -47,7 +47,7 @@ print("done")
 			t.Errorf("the task of %s has no %q:\n%s", agent, want, files)
 		}
 	}
-	w.Sh("echo undo > .tt/as/b/.tt/ctl").OK()
+	w.Sh("! echo undo > .tt/as/b/.tt/ctl; grep -q 'f.*a' .tt/as/b/.tt/conflicts; echo undo skip > .tt/as/b/.tt/ctl").OK()
 	if got := get(t, w, "gone"); got != "x\n" {
 		t.Errorf("after b's undo: %q", got)
 	}

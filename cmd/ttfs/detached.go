@@ -134,7 +134,7 @@ func (d *detached) preview(r moveRequest) (moveResult, error) {
 }
 
 func (d *detached) move(r moveRequest) (moveResult, error) {
-	return d.moveWith(r, overlay.MoveOptions{})
+	return d.moveWith(r, overlay.MoveOptions{Force: r.force, Skip: r.skip})
 }
 
 func (d *detached) moveWith(r moveRequest, o overlay.MoveOptions) (moveResult, error) {

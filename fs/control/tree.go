@@ -28,6 +28,7 @@ func root(b Backend) Node {
 	d.file("why", func(c Caller) ([]byte, error) { return line(b.Why(c.Agent)), nil })
 	d.file("why.json", func(c Caller) ([]byte, error) { return whyJSON(b, c) })
 	stale(d, b, "")
+	conflicts(d, b)
 	d.foreign("log", func(Caller) (any, error) { return b.Log() })
 	d.file("metrics", func(Caller) ([]byte, error) {
 		var w bytes.Buffer

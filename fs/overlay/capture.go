@@ -16,6 +16,7 @@ type change struct {
 	metas    []OID
 	numbers  []numbered
 	contents []touched
+	owns     []thing
 }
 
 type numbered struct {
@@ -49,6 +50,9 @@ func (ch *change) entry(dir *node, name string, n, comes *node) error {
 	}
 	d, err := ch.e.dirOID(dir)
 	if err != nil {
+		return err
+	}
+	if err := ch.touch(thing{at: spot{d, name}}); err != nil {
 		return err
 	}
 	if ch.run.hasEntry(d, name) {
@@ -171,10 +175,18 @@ func (ch *change) content(n *node, fd int, from, to int64) error {
 	if err != nil {
 		return err
 	}
+	if id != 0 {
+		if err := ch.touch(thing{obj: id}); err != nil {
+			return err
+		}
+	}
 	if cov := ch.run.coverage(id); cov != nil && len(cov.gaps(from, to)) == 0 {
 		return nil
 	}
 	if id, err = ch.self(n); err != nil || id == 0 {
+		return err
+	}
+	if err := ch.touch(thing{obj: id}); err != nil {
 		return err
 	}
 	cov := ch.run.coverage(id)
@@ -236,6 +248,7 @@ func (ch *change) commit() error {
 		}
 		e.count.records.Add(1)
 	}
+	e.own(ch.run, ch.owns)
 	for _, s := range ch.entries {
 		ch.run.markEntry(s.dir, s.name)
 	}

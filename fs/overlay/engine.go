@@ -127,13 +127,15 @@ type Engine struct {
 	arch        archiver
 	archMu      sync.Mutex
 	// archDone is when, in moves, a task was last archived.
-	archDone map[tasktree.TaskID]uint64 // +checklocks:archMu
-	views    viewCache
-	progress atomic.Pointer[func(done, total int)]
-	guard    guardTable
-	temp     []gitignore.Pattern // the class TEMP
-	count    counters
-	small    sync.Pool // *[]byte of smallBytes+1
+	archDone  map[tasktree.TaskID]uint64 // +checklocks:archMu
+	views     viewCache
+	progress  atomic.Pointer[func(done, total int)]
+	guard     guardTable
+	shares    shareCounter
+	conflicts conflictTable
+	temp      []gitignore.Pattern // the class TEMP
+	count     counters
+	small     sync.Pool // *[]byte of smallBytes+1
 }
 
 // smallBytes is the size up to which content is kept in the journal record itself.

@@ -185,6 +185,22 @@ func (im *images) drop(b *journal.Batch, before []byte, t tasktree.TaskID) {
 	}
 }
 
+// forget deletes these images, one by one, from those that are stored of a task.
+func (im *images) forget(b *journal.Batch, t tasktree.TaskID) {
+	for s := range im.entries {
+		b.Delete(entryKey(t, s))
+	}
+	for o := range im.metas {
+		b.Delete(metaKey(t, o))
+	}
+	for o, c := range im.contents {
+		b.Delete(contentKey(t, o))
+		for i := range c.pieces {
+			b.Delete(pieceKey(t, o, c.pieces[i].off))
+		}
+	}
+}
+
 func sortedOIDs[V any](m map[OID]V) []OID { return slices.Sorted(maps.Keys(m)) }
 
 func sortedSpots(m map[spot]OID) []spot {

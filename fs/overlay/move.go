@@ -23,6 +23,9 @@ import (
 type MoveOptions struct {
 	// DryRun changes nothing and tells what would change.
 	DryRun bool
+	// Force takes along what others have changed since; redo brings it back. Skip leaves that as it is, for good: the
+	// tasks that are moved have no image of it any more.
+	Force, Skip bool
 }
 
 // MoveResult is what a move did, or would do.
@@ -118,10 +121,25 @@ func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan fun
 		res.Changed = len(res.Paths)
 		return res, Changes{}, err
 	}
+	c, err := e.contest(p)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	if len(c.report) > 0 && !o.Force && !o.Skip {
+		e.setConflicts(a, c.report)
+		return MoveResult{}, Changes{}, c.refusal(op)
+	}
 	m := &mover{e: e, plan: p, seen: newImages()}
+	if o.Skip {
+		m.skip = c.things
+	}
+	if len(c.report) > 0 {
+		e.event("%s agent=%s from=%d to=%d conflicts=%d force=%v skip=%v", op, a, p.From, p.To, len(c.report), o.Force, o.Skip)
+	}
 	if err := m.run(); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
+	e.setConflicts(a, nil)
 	res.Lost = m.lost
 	e.armWriters(a)
 	told := m.changes()
@@ -142,6 +160,9 @@ type mover struct {
 	lost  []string
 	half  bool // a step could be neither made nor taken back
 	ended bool // the agent is where the move leads
+	// skip are things of the plan's tasks that stay as they are.
+	skip    map[tasktree.TaskID][]thing
+	dropped map[tasktree.TaskID]*images // their images, for when the move is taken back
 }
 
 // encode is the record of the move under way. prepared says that the next step is.
@@ -177,7 +198,7 @@ func decodeMover(e *Engine, b []byte) (m *mover, prepared bool, err error) {
 
 func (m *mover) run() error {
 	if len(m.plan.Steps) > 0 {
-		if err := m.note(false); err != nil {
+		if err := m.begin(); err != nil {
 			return err
 		}
 	}
@@ -192,6 +213,42 @@ func (m *mover) run() error {
 		m.giveUp(err)
 	}
 	return err
+}
+
+// begin records the move, and in the same record that what is skipped is no more the tasks'.
+func (m *mover) begin() error {
+	var b journal.Batch
+	b.Put([]byte{kMove}, m.encode(false))
+	m.dropped = map[tasktree.TaskID]*images{}
+	for task, things := range m.skip {
+		im, err := m.e.readImages(task)
+		if err != nil {
+			return err
+		}
+		gone := newImages()
+		for _, t := range things {
+			if t.obj == 0 {
+				gone.entries[t.at] = im.entries[t.at]
+				continue
+			}
+			if c := im.contents[t.obj]; c != nil {
+				gone.contents[t.obj] = c
+			}
+			if mt, has := im.metas[t.obj]; has {
+				gone.metas[t.obj] = mt
+			}
+		}
+		gone.forget(&b, task)
+		m.dropped[task] = gone
+	}
+	return storeError("record a move", m.e.j.Commit(&b))
+}
+
+// restoreDropped gives the tasks back what was skipped, when the move is taken back.
+func (m *mover) restoreDropped(b *journal.Batch) {
+	for task, im := range m.dropped {
+		im.put(b, nil, task)
+	}
 }
 
 // giveUp takes back a move that failed. Where that fails too, nothing may change until the next mount has ended it.
@@ -240,6 +297,7 @@ func (m *mover) back() error {
 	}
 	m.done = 0
 	if len(m.plan.Steps) == 0 {
+		m.restoreDropped(&b)
 		b.Delete([]byte{kMove})
 		return storeError("take a move back", m.e.j.Commit(&b))
 	}
@@ -251,6 +309,7 @@ func (m *mover) back() error {
 			return err
 		}
 	}
+	m.restoreDropped(&b)
 	b.Delete([]byte{kMove})
 	return storeError("take a move back", m.e.j.Commit(&b))
 }

@@ -75,6 +75,11 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 	if err != nil {
 		return err
 	}
+	if self != 0 && !n.bornIn(ch.run.id) {
+		if err := ch.touch(thing{obj: self}); err != nil {
+			return err
+		}
+	}
 	if self != 0 && !n.bornIn(ch.run.id) && !ch.run.hasMeta(self) && !ch.hasMeta(self) {
 		if err := ch.metaFD(path, self); err != nil {
 			return err
@@ -275,6 +280,11 @@ func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
 	self, err := ch.self(n)
 	if err != nil {
 		return err
+	}
+	if self != 0 && !n.bornIn(ch.run.id) {
+		if err := ch.touch(thing{obj: self}); err != nil {
+			return err
+		}
 	}
 	if self != 0 && !n.bornIn(ch.run.id) && !ch.run.hasMeta(self) && !ch.hasMeta(self) {
 		if err := ch.metaFD(fd, self); err != nil {

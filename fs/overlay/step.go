@@ -362,12 +362,17 @@ func (s *step) settle() error {
 	s.want.drop(&b, nil, s.task)
 	s.have.put(&b, nil, s.task)
 	s.have.drop(&b, []byte{kNew}, s.task)
+	moved, err := s.moved(&b)
+	if err != nil {
+		return err
+	}
 	s.done++
 	b.Put([]byte{kMove}, s.encode(false))
 	if err := e.j.Commit(&b); err != nil {
 		s.done--
 		return storeError("settle a move", err)
 	}
+	e.own(nil, moved)
 	s.dropCopies(&old)
 	for _, id := range sortedOIDs(s.objects) {
 		s.unhold(s.objects[id])

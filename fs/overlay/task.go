@@ -34,10 +34,11 @@ type run struct {
 	entries  map[OID]map[string]struct{} // +checklocks:mu
 	metas    map[OID]struct{}            // +checklocks:mu
 	contents map[OID]*covered            // +checklocks:mu
+	owned    map[thing]struct{}          // +checklocks:mu of what the task was the last to touch
 }
 
 func newRun(id tasktree.TaskID, a tasktree.Agent) *run {
-	return &run{id: id, agent: a, entries: map[OID]map[string]struct{}{}, metas: map[OID]struct{}{}, contents: map[OID]*covered{}}
+	return &run{id: id, agent: a, entries: map[OID]map[string]struct{}{}, metas: map[OID]struct{}{}, contents: map[OID]*covered{}, owned: map[thing]struct{}{}}
 }
 
 func (r *run) hasEntry(d OID, name string) bool {

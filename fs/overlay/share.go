@@ -1,0 +1,199 @@
+package overlay
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// Several agents work in one tree, so a task's images do not say whether somebody else changed the same since. For that
+// every task that touches a thing has a share in it: when it touched it first, and when it last came back to it after
+// somebody else. Both are numbers of one rising sequence. A task that is the last to have touched a thing owns it, and
+// its further changes cost nothing.
+
+// kShare is the letter of the keys of shares: of an entry 'Q' 'e' directory name '/' task, of an object 'Q' 'o' object
+// task. The value is first and last.
+const kShare = 'Q'
+
+// thing is what can be shared: an entry, or an object with its content and metadata.
+type thing struct {
+	at  spot
+	obj OID
+}
+
+func (t thing) prefix() []byte {
+	if t.obj != 0 {
+		return binary.BigEndian.AppendUint64([]byte{kShare, 'o'}, uint64(t.obj))
+	}
+	k := binary.BigEndian.AppendUint64([]byte{kShare, 'e'}, uint64(t.at.dir))
+	return append(append(k, t.at.name...), '/')
+}
+
+func (t thing) key(task tasktree.TaskID) []byte {
+	return binary.BigEndian.AppendUint64(t.prefix(), uint64(task))
+}
+
+// share is when a task touched a thing.
+type share struct{ first, last uint64 }
+
+func (s share) encode() []byte {
+	var e enc
+	e.u(s.first)
+	e.u(s.last)
+	return e.b
+}
+
+func decodeShare(b []byte) (share, error) {
+	d := dec{b: b}
+	s := share{d.u(), d.u()}
+	return s, d.err
+}
+
+// shareCounter gives the numbers of the sequence.
+type shareCounter struct {
+	mu          sync.Mutex
+	next, limit uint64 // +checklocks:mu
+}
+
+// seqReserve is how many numbers of the sequence one record reserves.
+const seqReserve = 1 << 20
+
+// nextSeq is the next number of the sequence.
+func (e *Engine) nextSeq() (uint64, error) {
+	c := &e.shares
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == c.limit {
+		v, found, err := e.j.Get([]byte{kCounter, 'q'})
+		if err != nil {
+			return 0, storeError("number a change", err)
+		}
+		from := uint64(1)
+		if found {
+			d := dec{b: v}
+			if from = d.u(); d.err != nil {
+				return 0, fail("number a change", "", Damaged, d.err)
+			}
+		}
+		var b journal.Batch
+		b.Put([]byte{kCounter, 'q'}, encodeNumber(from+seqReserve))
+		if err := e.j.Commit(&b); err != nil {
+			return 0, storeError("number a change", err)
+		}
+		c.next, c.limit = from, from+seqReserve
+	}
+	c.next++
+	return c.next - 1, nil
+}
+
+func (r *run) owns(t thing) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, own := r.owned[t]
+	return own
+}
+
+func (r *run) setOwned(t thing, own bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if own {
+		r.owned[t] = struct{}{}
+	} else {
+		delete(r.owned, t)
+	}
+}
+
+// touch gives the change's task a share in a thing, unless it owns it already. Preconditions: the lock is held under
+// which the thing is changed.
+func (ch *change) touch(t thing) error {
+	if ch.run.owns(t) {
+		return nil
+	}
+	for _, o := range ch.owns {
+		if o == t {
+			return nil
+		}
+	}
+	seq, err := ch.e.nextSeq()
+	if err != nil {
+		return err
+	}
+	s := share{seq, seq}
+	old, found, err := ch.e.j.Get(t.key(ch.run.id))
+	if err != nil {
+		return storeError("number a change", err)
+	}
+	if found {
+		was, err := decodeShare(old)
+		if err != nil {
+			return fail("number a change", "", Damaged, err)
+		}
+		s.first = was.first
+	}
+	ch.b.Put(t.key(ch.run.id), s.encode())
+	ch.owns = append(ch.owns, t)
+	return nil
+}
+
+// own makes a run the owner of things, and nobody else.
+func (e *Engine) own(r *run, things []thing) {
+	if len(things) == 0 {
+		return
+	}
+	e.tasks.mu.Lock()
+	others := make([]*run, 0, len(e.tasks.runs))
+	for _, o := range e.tasks.runs {
+		if o != r {
+			others = append(others, o)
+		}
+	}
+	e.tasks.mu.Unlock()
+	for _, t := range things {
+		if r != nil {
+			r.setOwned(t, true)
+		}
+		for _, o := range others {
+			o.setOwned(t, false)
+		}
+	}
+}
+
+// things are what a task's images are of. The metadata of a directory alone is none: it changes with every entry.
+func (im *images) things() []thing {
+	var out []thing
+	for _, at := range sortedSpots(im.entries) {
+		out = append(out, thing{at: at})
+	}
+	for _, id := range sortedOIDs(im.contents) {
+		out = append(out, thing{obj: id})
+	}
+	for _, id := range sortedOIDs(im.metas) {
+		if im.contents[id] == nil {
+			out = append(out, thing{obj: id})
+		}
+	}
+	return out
+}
+
+// moved renews the shares of a task that was just taken back or done again: its changes are of now.
+func (s *step) moved(b *journal.Batch) ([]thing, error) {
+	var out []thing
+	for _, t := range s.want.things() {
+		_, found, err := s.e.j.Get(t.key(s.task))
+		if err != nil {
+			return nil, storeError("number a change", err)
+		}
+		if !found {
+			continue
+		}
+		seq, err := s.e.nextSeq()
+		if err != nil {
+			return nil, err
+		}
+		b.Put(t.key(s.task), share{seq, seq}.encode())
+		out = append(out, t)
+	}
+	return out, nil
+}
