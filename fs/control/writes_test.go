@@ -46,6 +46,7 @@ func TestWrites(t *testing.T) {
 		}
 	}
 	failed := errors.New("no")
+	w.active["a"] = 3
 	w.files = func(tasktree.TaskID) ([]Change, error) { return nil, failed }
 	if _, err := writesText(w, "a"); !errors.Is(err, failed) {
 		t.Errorf("a failure is told as %v", err)
