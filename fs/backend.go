@@ -96,6 +96,21 @@ func (b *backend) Switch(a tasktree.Agent, id tasktree.TaskID, m control.Move) (
 	return b.moved("switch", a, r, err)
 }
 
+// Revert takes one task back, as a new one.
+func (b *backend) Revert(a tasktree.Agent, id tasktree.TaskID, m control.Move) (control.Moved, error) {
+	if err := b.mayMove("revert", m.By, a); err != nil {
+		return control.Moved{}, err
+	}
+	r, err := b.Engine.Revert(a, id, options(m))
+	return b.moved("revert", a, r, err)
+}
+
+// Restore brings a path back as it was at the end of a task, as a new task.
+func (b *backend) Restore(a tasktree.Agent, id tasktree.TaskID, path string) (control.Moved, error) {
+	r, err := b.Engine.Restore(a, id, []string{path}, overlay.MoveOptions{})
+	return b.moved("restore", a, r, err)
+}
+
 // Files are what a task changed.
 func (b *backend) Files(id tasktree.TaskID) ([]control.Change, error) {
 	all, err := b.Engine.Files(id)

@@ -29,6 +29,7 @@ var errnos = map[overlay.Kind]syscall.Errno{
 	overlay.Foreign:     syscall.EINVAL,
 	overlay.Locked:      syscall.EBUSY,
 	overlay.Closed:      syscall.ENOTCONN,
+	overlay.NoPath:      syscall.ENOENT,
 	overlay.Stale:       syscall.ESTALE,
 	overlay.Partial:     syscall.ENODATA,
 	overlay.Busy:        syscall.EBUSY,
@@ -70,6 +71,7 @@ var kinds = map[overlay.Kind]control.Kind{
 	overlay.NoSpace:     control.NoSpace,
 	overlay.Exists:      control.Exists,
 	overlay.Fenced:      control.Stale,
+	overlay.NoPath:      control.NoFile,
 }
 
 // controlError gives an error of the engine or of identity the kind under which ctl tells it.

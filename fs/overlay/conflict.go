@@ -142,6 +142,16 @@ func (e *Engine) neverBlocks(path string) bool {
 // laterShare is a task of another agent, not undone, that touched a thing after a number of the sequence; 0: none.
 func (e *Engine) laterShare(a tasktree.Agent, t thing, since uint64) (tasktree.TaskID, error) {
 	var who tasktree.TaskID
+	err := e.eachShare(t, func(id tasktree.TaskID, s share) {
+		if o, has := e.Task(id); has && o.Agent != a && s.last > since && e.StatusOf(id) != tasktree.Undone {
+			who = id
+		}
+	})
+	return who, err
+}
+
+// eachShare calls f for every task's share in a thing.
+func (e *Engine) eachShare(t thing, f func(id tasktree.TaskID, s share)) error {
 	prefix := t.prefix()
 	err := e.j.Scan(prefix, func(k, v []byte) error {
 		if len(k) != len(prefix)+8 {
@@ -151,13 +161,10 @@ func (e *Engine) laterShare(a tasktree.Agent, t thing, since uint64) (tasktree.T
 		if err != nil {
 			return err
 		}
-		id := tasktree.TaskID(binary.BigEndian.Uint64(k[len(prefix):]))
-		if o, has := e.Task(id); has && o.Agent != a && s.last > since && e.StatusOf(id) != tasktree.Undone {
-			who = id
-		}
+		f(tasktree.TaskID(binary.BigEndian.Uint64(k[len(prefix):])), s)
 		return nil
 	})
-	return who, storeError("look for conflicts", err)
+	return storeError("look for conflicts", err)
 }
 
 // foreignTouch is what a task of another agent touched.

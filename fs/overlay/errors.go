@@ -34,6 +34,7 @@ const (
 	Foreign     Kind = "not a ttfs store"
 	Locked      Kind = "in use"
 	Closed      Kind = "closed"
+	NoPath      Kind = "no such path"
 	Stale       Kind = "changed since it was read"
 	Partial     Kind = "read only in part"
 	Busy        Kind = "being rewritten"

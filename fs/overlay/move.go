@@ -100,15 +100,27 @@ func (e *Engine) move(op string, a tasktree.Agent, o MoveOptions, plan func(*tas
 func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
 	e.gate.Lock()
 	defer e.gate.Unlock()
-	if e.closed {
-		return MoveResult{}, Changes{}, fail(op, "", Closed, nil)
+	if err := e.mayMove(op, o); err != nil {
+		return MoveResult{}, Changes{}, err
 	}
-	if e.opt.ReadOnly && !o.DryRun {
-		return MoveResult{}, Changes{}, fail(op, "", ReadOnly, nil)
+	return e.moveNow(op, a, o, plan)
+}
+
+// mayMove says whether the engine can move. Preconditions: gate is held for writing.
+func (e *Engine) mayMove(op string, o MoveOptions) error {
+	switch {
+	case e.closed:
+		return fail(op, "", Closed, nil)
+	case e.opt.ReadOnly && !o.DryRun:
+		return fail(op, "", ReadOnly, nil)
+	case e.broken != nil:
+		return fail(op, "", IO, fmt.Errorf("an earlier move could not be ended; unmount and mount again: %w", e.broken))
 	}
-	if e.broken != nil {
-		return MoveResult{}, Changes{}, fail(op, "", IO, fmt.Errorf("an earlier move could not be ended; unmount and mount again: %w", e.broken))
-	}
+	return nil
+}
+
+// moveNow makes a plan and carries it out. Preconditions: gate is held for writing, and mayMove said yes.
+func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
 	e.tasks.mu.Lock()
 	p, err := plan(e.tasks.tree)
 	e.tasks.mu.Unlock()

@@ -1,0 +1,365 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// Revert and Restore make a new task whose images say what the workspace is to be, as those of an undone task do, and do
+// it again: from there on it is a move like any other, and can be taken back.
+
+// Revert takes one task back, alone, as a new task, when nobody has touched its paths since; Force does it all the same,
+// Skip leaves the touched paths out. Errors: NoTask; Invalid when the task is undone; Conflict; those of Switch.
+func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (MoveResult, error) {
+	k, has := e.Task(id)
+	switch {
+	case !has:
+		return MoveResult{}, fail("revert", fmt.Sprintf("task %d", id), NoTask, nil)
+	case e.StatusOf(id) == tasktree.Undone:
+		return MoveResult{}, fail("revert", fmt.Sprintf("task %d", id), Invalid, errors.New("it is undone"))
+	}
+	if err := e.archiveTask(id); err != nil { // its copies are its own; blobs can be shared
+		return MoveResult{}, err
+	}
+	title := fmt.Sprintf("revert %d: %s", id, k.Title)
+	return e.remake("revert", a, title, o, func() (*images, error) {
+		im, err := e.readImages(id)
+		if err != nil {
+			return nil, err
+		}
+		c := &contested{things: map[tasktree.TaskID][]thing{}}
+		for _, t := range im.things() {
+			v, found, err := e.j.Get(t.key(id))
+			if err != nil || !found {
+				continue
+			}
+			mine, err := decodeShare(v)
+			if err != nil {
+				return nil, fail("revert", "", Damaged, err)
+			}
+			who, err := e.laterShareBut(t, id, mine.last)
+			if err != nil {
+				return nil, err
+			}
+			if who != 0 {
+				c.add(e, id, t, who)
+			}
+		}
+		if len(c.report) > 0 && !o.Force && !o.Skip {
+			e.setConflicts(a, c.report)
+			return nil, c.refusal(fmt.Sprintf("revert %d", id))
+		}
+		if o.Skip {
+			im.leaveOut(c.things[id])
+		}
+		return im, e.leaveTimes(id, im)
+	})
+}
+
+// leaveTimes says of the directories whose metadata a task has only because their entries changed, that it is to stay as
+// it is.
+func (e *Engine) leaveTimes(id tasktree.TaskID, im *images) error {
+	now, err := e.newView(tasktree.Plan{})
+	if err != nil {
+		return err
+	}
+	for o := range im.metas {
+		k, found, err := e.getObject(o)
+		if err != nil {
+			return err
+		}
+		if _, own, err := e.j.Get(thing{obj: o}.key(id)); err != nil || own || !found || k.kind != unix.S_IFDIR {
+			continue
+		}
+		m, err := now.meta(&ref{id: o, kind: k.kind})
+		if err != nil {
+			delete(im.metas, o)
+			continue
+		}
+		im.metas[o] = m
+	}
+	return nil
+}
+
+// laterShareBut is a task, not undone, other than one, that touched a thing after a number of the sequence; 0: none.
+func (e *Engine) laterShareBut(t thing, but tasktree.TaskID, since uint64) (tasktree.TaskID, error) {
+	var who tasktree.TaskID
+	err := e.eachShare(t, func(id tasktree.TaskID, s share) {
+		if id != but && s.last > since && e.StatusOf(id) != tasktree.Undone {
+			who = id
+		}
+	})
+	return who, err
+}
+
+// leaveOut takes things out of images.
+func (im *images) leaveOut(things []thing) {
+	for _, t := range things {
+		if t.obj == 0 {
+			delete(im.entries, t.at)
+			continue
+		}
+		delete(im.contents, t.obj)
+		delete(im.metas, t.obj)
+	}
+}
+
+// Restore makes paths as they were at the end of a task, as a new task. A path that was not there then goes. Errors:
+// NoTask, Invalid for a path that leads outside, NoPath for one that was there neither then nor is now.
+func (e *Engine) Restore(a tasktree.Agent, id tasktree.TaskID, paths []string, o MoveOptions) (MoveResult, error) {
+	owner := a
+	if k, has := e.Task(id); has {
+		owner = k.Agent
+	} else if id != 0 {
+		return MoveResult{}, fail("restore", fmt.Sprintf("task %d", id), NoTask, nil)
+	}
+	title := fmt.Sprintf("restore %d %s", id, strings.Join(paths, " "))
+	return e.remake("restore", a, title, o, func() (*images, error) {
+		then, err := e.viewAt(owner, id)
+		if err != nil {
+			return nil, err
+		}
+		now, err := e.newView(tasktree.Plan{})
+		if err != nil {
+			return nil, err
+		}
+		im := newImages()
+		for _, p := range paths {
+			if err := e.restorePath(im, then, now, strings.Trim(p, "/")); err != nil {
+				return nil, err
+			}
+		}
+		return im, nil
+	})
+}
+
+func (e *Engine) restorePath(im *images, then, now *view, path string) error {
+	if path == "" || trimStore(path) {
+		return fail("restore", path, Invalid, errors.New("name a path below the root of the workspace; `switch` moves all of it"))
+	}
+	for _, part := range strings.Split(path, "/") {
+		if part == "" || part == "." || part == ".." {
+			return fail("restore", path, Invalid, errors.New("the path must lead straight down from the root of the workspace"))
+		}
+	}
+	dir, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		dir, name = path[:i], path[i+1:]
+	}
+	was, err := optional(then.resolve(path))
+	if err != nil {
+		return err
+	}
+	is, err := optional(now.resolve(path))
+	if err != nil {
+		return err
+	}
+	up, err := optional(now.resolve(dir))
+	if err != nil {
+		return err
+	}
+	switch {
+	case was == nil && is == nil:
+		return fail("restore", path, NoPath, nil)
+	case up == nil:
+		return fail("restore", path, NoPath, fmt.Errorf("its directory %q is not there now: restore that", dir))
+	}
+	return e.restoreRef(im, then, now, up, name, was, is)
+}
+
+// optional makes of what is not there nothing.
+func optional(r *ref, err error) (*ref, error) {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	return r, err
+}
+
+// restoreRef puts into images that at a name in a directory is to be what was there, with all below it.
+func (e *Engine) restoreRef(im *images, then, now *view, up *ref, name string, was, is *ref) error {
+	same := was != nil && is != nil && was.id == is.id
+	if same && was.id == 0 {
+		return nil // nobody touched it since
+	}
+	if !same {
+		if up.id == 0 {
+			return fail("restore", name, Gone, nil)
+		}
+		at := spot{up.id, name}
+		im.entries[at] = 0
+		if was != nil {
+			im.entries[at] = was.id
+		}
+		if err := keepMeta(im, now, up); err != nil {
+			return err
+		}
+	}
+	if was == nil {
+		return nil
+	}
+	if m, has := then.metas[was.id]; has {
+		im.metas[was.id] = m
+	}
+	if was.kind != unix.S_IFDIR {
+		return e.restoreContent(im, then, was)
+	}
+	names, err := then.list(was)
+	if err != nil {
+		return err
+	}
+	all := map[string]bool{}
+	for _, n := range names {
+		all[n] = true
+	}
+	if same {
+		if names, err = now.list(is); err != nil {
+			return err
+		}
+		for _, n := range names {
+			all[n] = true
+		}
+	}
+	for n := range all {
+		subWas, err := optional(then.lookup(was, n))
+		if err != nil {
+			return err
+		}
+		// Below a directory that comes back from hold is what is there on disk.
+		subIs, err := optional(now.lookup(&ref{id: was.id, up: was.up, name: was.name, kind: was.kind}, n))
+		if err != nil {
+			return err
+		}
+		if err := e.restoreRef(im, then, now, was, n, subWas, subIs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepMeta says that the metadata of a directory is to stay as it is, whatever comes and goes in it.
+func keepMeta(im *images, now *view, dir *ref) error {
+	if _, has := im.metas[dir.id]; has {
+		return nil
+	}
+	m, err := now.meta(dir)
+	if err == nil {
+		im.metas[dir.id] = m
+	}
+	return err
+}
+
+// restoreContent puts a file's bytes as they were into images: those that any task of the view has an image of.
+func (e *Engine) restoreContent(im *images, then *view, r *ref) error {
+	layers := then.contents[r.id]
+	if len(layers) == 0 {
+		return nil
+	}
+	c := &content{size: layers[len(layers)-1].size}
+	cov := covered{size: c.size}
+	least := c.size
+	for _, l := range layers {
+		for _, p := range l.pieces {
+			cov.add(p.off, min(p.off+p.size, c.size))
+		}
+		least = min(least, l.size)
+	}
+	cov.add(least, c.size)
+	rd, _, done, err := then.reader(r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for _, s := range cov.spans {
+		p, err := e.keepBytes(rd, s)
+		if err != nil {
+			return err
+		}
+		c.pieces = append(c.pieces, p)
+	}
+	im.contents[r.id] = c
+	if _, has := im.metas[r.id]; !has {
+		if im.metas[r.id], err = then.meta(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepBytes makes a piece of bytes that are read.
+func (e *Engine) keepBytes(r io.ReaderAt, s span) (piece, error) {
+	p := piece{off: s.from, size: s.to - s.from}
+	if p.size <= smallBytes {
+		p.data = make([]byte, p.size)
+		if _, err := r.ReadAt(p.data, s.from); err != nil && err != io.EOF {
+			return p, storeError("restore", err)
+		}
+		return p, nil
+	}
+	id, fd, err := e.newCopy()
+	if err != nil {
+		return p, err
+	}
+	defer unix.Close(fd)
+	p.kind, p.copy = pieceCopy, id
+	var buf []byte
+	if err := copyFrom(r, s.from, fd, 0, p.size, &buf); err != nil {
+		e.dropCopy(id)
+		return p, storeError("restore", err)
+	}
+	return p, nil
+}
+
+// remake begins a task whose images want says, as if it had been undone, and does it again.
+func (e *Engine) remake(op string, a tasktree.Agent, title string, o MoveOptions, want func() (*images, error)) (MoveResult, error) {
+	res, told, err := e.remakeLocked(op, a, title, o, want)
+	if err == nil && !o.DryRun && e.opt.Notify != nil {
+		e.opt.Notify.Changed(told)
+	}
+	return res, err
+}
+
+func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveOptions, want func() (*images, error)) (MoveResult, Changes, error) {
+	e.gate.Lock()
+	defer e.gate.Unlock()
+	if err := e.mayMove(op, o); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	im, err := want()
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	id, err := e.addUndone(op, a, title, im)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	return e.moveNow(op, a, MoveOptions{Force: true}, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanSwitch(a, id) })
+}
+
+// addUndone records a task that is not active, with images of what it is to make of the workspace.
+func (e *Engine) addUndone(op string, a tasktree.Agent, title string, im *images) (tasktree.TaskID, error) {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	now := e.clock()
+	if r := []rune(title); len(r) > 60 {
+		title = string(r[:57]) + "..."
+	}
+	k := tasktree.Task{ID: e.tasks.tree.Next(), Parent: e.tasks.tree.Active(a), Agent: a, Title: title, Started: now, Ended: now, Sealed: true}
+	var b journal.Batch
+	b.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
+	im.put(&b, nil, k.ID)
+	for _, t := range im.things() {
+		b.Put(t.key(k.ID), share{}.encode())
+	}
+	if err := e.j.Commit(&b); err != nil {
+		return 0, storeError(op, err)
+	}
+	e.tasks.explicit[a] = true
+	e.count.tasks.Add(1)
+	return k.ID, treeError(op, e.tasks.tree.Add(k))
+}
