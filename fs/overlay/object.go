@@ -223,7 +223,8 @@ func (e *Engine) setOID(n *node, id OID) {
 }
 
 // locate finds an object as it is now: a descriptor of its directory, to be closed by done, and its name there.
-// Errors: Gone, when it is at none of its places. Preconditions: gate is held for writing, or the object is in hold.
+// Errors: Gone, when it is at none of its places; IO, when it could not be looked for at one of them and is at no other.
+// Preconditions: gate is held for writing, or the object is in hold.
 func (e *Engine) locate(id OID) (dir int, name string, done func(), err error) {
 	if id == rootOID {
 		return e.root, ".", func() {}, nil
@@ -238,27 +239,54 @@ func (e *Engine) locate(id OID) (dir int, name string, done func(), err error) {
 	var st Stat
 	if err := statAt(e.hold, holdName(id), &st); err == nil && keyOf(&st) == o.key {
 		return e.hold, holdName(id), func() {}, nil
+	} else if err != nil && !absent(err) {
+		return -1, "", nil, storeError("locate", err)
 	}
+	var unknown error
 	for _, s := range []spot{o.at, o.was} {
 		if s.dir == 0 {
 			continue
 		}
 		fd, done, err := e.openDir(s.dir, 0)
 		if err != nil {
+			unknown = firstUnknown(unknown, s.name, err)
 			continue
 		}
 		if err := statAt(fd, s.name, &st); err == nil && keyOf(&st) == o.key {
 			return fd, s.name, done, nil
+		} else if err != nil {
+			unknown = firstUnknown(unknown, s.name, err)
 		}
 		done()
 	}
+	if unknown != nil {
+		return -1, "", nil, unknown
+	}
 	return -1, "", nil, fail("locate", o.at.name, Gone, nil)
+}
+
+// absent says whether an error tells that there is nothing at a name, and not that it could not be looked at.
+func absent(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// firstUnknown keeps the first error by which it is unknown whether something is at a name. What only could not be looked
+// at, for want of descriptors or of permission, must not be taken for gone: its images would be dropped.
+func firstUnknown(first error, name string, err error) error {
+	if first != nil || errors.Is(err, Gone) || absent(err) {
+		return first
+	}
+	var own *Error
+	if errors.As(err, &own) {
+		return err
+	}
+	return fail("locate", name, IO, err)
 }
 
 // maxDepth bounds the chains of directories that are followed; a longer one is a loop in damaged records.
 const maxDepth = 4096
 
-// openDir opens a directory by its number. Errors: Gone.
+// openDir opens a directory by its number. Errors: Gone; IO as of locate.
 func (e *Engine) openDir(id OID, depth int) (fd int, done func(), err error) {
 	if id == rootOID {
 		return e.root, func() {}, nil
@@ -270,14 +298,19 @@ func (e *Engine) openDir(id OID, depth int) (fd int, done func(), err error) {
 	if !found || depth > maxDepth {
 		return -1, nil, fail("open a directory", "", Damaged, nil)
 	}
+	var unknown error
 	try := func(dir int, name string) int {
 		fd, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 		if err != nil {
+			unknown = firstUnknown(unknown, name, err)
 			return -1
 		}
 		var st Stat
-		if err := statAt(fd, "", &st); err != nil || keyOf(&st) != o.key {
+		if err = statAt(fd, "", &st); err != nil || keyOf(&st) != o.key {
 			unix.Close(fd)
+			if err != nil {
+				unknown = firstUnknown(unknown, name, err)
+			}
 			return -1
 		}
 		return fd
@@ -291,6 +324,7 @@ func (e *Engine) openDir(id OID, depth int) (fd int, done func(), err error) {
 		}
 		up, done, err := e.openDir(s.dir, depth+1)
 		if err != nil {
+			unknown = firstUnknown(unknown, s.name, err)
 			continue
 		}
 		fd := try(up, s.name)
@@ -298,6 +332,9 @@ func (e *Engine) openDir(id OID, depth int) (fd int, done func(), err error) {
 		if fd >= 0 {
 			return fd, func() { unix.Close(fd) }, nil
 		}
+	}
+	if unknown != nil {
+		return -1, nil, unknown
 	}
 	return -1, nil, fail("open a directory", o.at.name, Gone, nil)
 }

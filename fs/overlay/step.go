@@ -270,7 +270,9 @@ func (s *step) park(at spot, id OID) error {
 		return err
 	}
 	var st Stat
-	if err := statAt(fd, at.name, &st); err != nil || keyOf(&st) != o.key {
+	if err := statAt(fd, at.name, &st); err != nil && !absent(err) {
+		return fmt.Errorf("move %q aside: %w", at.name, err)
+	} else if err != nil || keyOf(&st) != o.key {
 		return nil // it is gone already, or what is there came around the mount and is not ours to move
 	}
 	err = renameAt(fd, at.name, e.hold, holdName(id), unix.RENAME_NOREPLACE)
