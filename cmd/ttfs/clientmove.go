@@ -10,8 +10,11 @@ import (
 
 func (r moveRequest) command() string {
 	s := r.verb
-	if r.verb == "switch" {
+	if r.verb != "undo" && r.verb != "redo" {
 		s += " " + itoa(r.to)
+	}
+	if r.path != "" {
+		s += " " + r.path
 	}
 	if r.agent != "" {
 		s += " agent=" + r.agent

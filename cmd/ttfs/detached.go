@@ -148,6 +148,10 @@ func (d *detached) moveWith(r moveRequest, o overlay.MoveOptions) (moveResult, e
 		res, err = e.Undo(who, o)
 	case "redo":
 		res, err = e.Redo(who, o)
+	case "revert":
+		res, err = e.Revert(who, tasktree.TaskID(r.to), o)
+	case "restore":
+		res, err = e.Restore(who, tasktree.TaskID(r.to), []string{r.path}, o)
 	default:
 		res, err = e.Switch(who, tasktree.TaskID(r.to), o)
 	}

@@ -29,7 +29,8 @@ type change struct {
 // moveRequest is an undo, a redo or a switch.
 type moveRequest struct {
 	verb        string
-	to          uint64 // of switch
+	to          uint64 // of switch, revert and restore
+	path        string // of restore, from the root of the workspace
 	agent       string // "" for the caller
 	force, skip bool
 }
