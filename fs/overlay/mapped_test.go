@@ -154,3 +154,27 @@ func TestDiffOfFileThatBecameDirectory(t *testing.T) {
 		t.Errorf("the diff is %q", got)
 	}
 }
+
+// TestCreateWhileTaskBegins makes files while tasks begin: what is written to each after that is in the task that began.
+func TestCreateWhileTaskBegins(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, 1)
+	start(s)
+	s.e.SetPassthrough(true)
+	for range 300 {
+		began := make(chan error)
+		go func() { _, err := s.e.BeginTask("a", "while"); began <- err }()
+		_, h, err := s.e.Create(s.caller(), RootNode, "made", unix.O_WRONLY, 0o644)
+		if err := <-began; err != nil {
+			t.Fatal(err)
+		}
+		s.must(err)
+		kept, err := s.e.kept(s.e.activeRun("a"), h.n)
+		s.must(err)
+		s.e.Release(h)
+		s.must(s.e.Unlink(s.caller(), RootNode, "made"))
+		if !kept {
+			t.Fatal("a file that is open for passthrough can be written to in a task that does not keep it")
+		}
+	}
+}

@@ -22,6 +22,11 @@ func (e *Engine) make(c Caller, dir NodeID, name string, linked *node, f func(m 
 		return out, nil, err
 	}
 	defer e.leaveOp()
+	return e.makeIn(c, dir, name, linked, f)
+}
+
+// makeIn is make. Preconditions: gate is held.
+func (e *Engine) makeIn(c Caller, dir NodeID, name string, linked *node, f func(m *maker) error) (out Entry, n *node, err error) {
 	d, err := e.pin(dir)
 	if err != nil {
 		return out, nil, err
@@ -129,10 +134,15 @@ func (e *Engine) made(out Entry, n *node, err error) (Entry, error) {
 	return out, nil
 }
 
-// Create makes a regular file and opens it.
+// Create makes a regular file and opens it. The gate is held until the handle counts as a writer: a task that begins in
+// between would not know what is written through it.
 func (e *Engine) Create(c Caller, dir NodeID, name string, flags, mode uint32) (Entry, *Handle, error) {
+	if err := e.enterOp(); err != nil {
+		return Entry{}, nil, err
+	}
+	defer e.leaveOp()
 	fd := -1
-	out, n, err := e.make(c, dir, name, nil, func(m *maker) (err error) {
+	out, n, err := e.makeIn(c, dir, name, nil, func(m *maker) (err error) {
 		return asCaller(c, func() (err error) {
 			fd, err = openAt(m.f.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|backingFlags(flags), m.mode(mode&0o7777))
 			return err
