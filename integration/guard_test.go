@@ -146,11 +146,21 @@ func TestGuardLetsPass(t *testing.T) {
 	pass("an ignored file", "echo 3 > build/out")
 	pass("git's own", "echo '[x]' >> .git/config && git config x.y z")
 	pass("a log", "echo 3 > x.log")
-	pass("a lock holder", `python3 -c '
-import fcntl
-f = open("f", "r+b", buffering=0)
-fcntl.flock(f, fcntl.LOCK_EX)
-'; true`)
+	locked := func(lock string) string {
+		return `python3 -c '
+import fcntl, os
+fd = os.open("f", os.O_WRONLY)
+` + lock + `
+os.pwrite(fd, b"x", 0)
+'`
+	}
+	if out := a.Say(locked("") + "; echo exit=$?"); strings.Contains(out, "exit=0") {
+		t.Errorf("without a lock it was not refused: %s", out)
+	}
+	pass("a holder of flock", locked("fcntl.flock(fd, fcntl.LOCK_EX)"))
+	a.Say("cat f")
+	b.Say("echo 2 > f")
+	pass("a holder of a lock of fcntl", locked("fcntl.lockf(fd, fcntl.LOCK_EX)"))
 	w.Sh("cat f; echo of the user > f").OK()
 	if out := a.Say("echo 'guard off' > .tt/ctl; echo exit=$?"); strings.Contains(out, "exit=0") {
 		t.Errorf("an agent switched the guard off: %s", out)
