@@ -35,6 +35,16 @@ func runMove(g *global, o moveOptions, s streams) error {
 		if o.dryRun {
 			act = h.preview
 		}
+		if o.request.verb == "undo" && o.request.agent == "" {
+			last, err := lastWriter(h)
+			if err != nil {
+				return err
+			}
+			if last.ID != 0 {
+				o.request.agent = last.Agent
+				fmt.Fprintf(s.err, "undo: task %d of %s: %s\n", last.ID, last.Agent, last.Title)
+			}
+		}
 		p := startProgress(s.err, o.request.verb)
 		if d, ok := h.(*detached); ok {
 			d.store.Engine.SetProgress(p.set)
@@ -59,4 +69,27 @@ func runMove(g *global, o moveOptions, s streams) error {
 		printChanges(s.out, res.Paths, most)
 		return nil
 	})
+}
+
+// lastWriter is the task that a person who names no agent means: of the active tasks of all agents the one that began last.
+// It has no number when the caller is an agent, which means its own, or when the last is the user's anyway.
+func lastWriter(h history) (taskInfo, error) {
+	caller, err := h.caller()
+	if err != nil || caller != "user" {
+		return taskInfo{}, err
+	}
+	all, err := h.tasks("")
+	if err != nil {
+		return taskInfo{}, err
+	}
+	var last taskInfo
+	for _, t := range all {
+		if t.Status == "current" && t.ID > last.ID {
+			last = t
+		}
+	}
+	if last.Agent == "user" {
+		return taskInfo{}, nil
+	}
+	return last, nil
 }
