@@ -210,7 +210,12 @@ func (f *face) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, 
 	switch h := f.handles.get(in.Fh).(type) {
 	case *overlay.Handle:
 		atEnd := in.Flags&unix.O_APPEND != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0
-		n, err := f.e.Write(f.caller(&in.InHeader), h, data, int64(in.Offset), atEnd, in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0)
+		kill := in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0
+		n, err := f.e.Write(f.caller(&in.InHeader), h, data, int64(in.Offset), atEnd, kill)
+		if kill && h.Privileged() {
+			// The kernel keeps the mode otherwise, and would run the file as its owner. It takes no lock for attributes alone.
+			f.server.InodeNotify(in.NodeId, -1, 0)
+		}
 		f.changed(in.NodeId, "")
 		return uint32(n), f.status("write", err)
 	case *virtualFile:

@@ -14,7 +14,9 @@ type Handle struct {
 	how   how
 	agent tasktree.Agent
 	proc  guard.Process
-	stamp asLeft // +checklocks:node.mu the file when its last change was told to the guard
+	// privileged: the file was setuid, setgid or had capabilities when it was opened for writing.
+	privileged bool
+	stamp      asLeft // +checklocks:node.mu the file when its last change was told to the guard
 	// rewrites: the handle opened a window of rewriting.
 	rewrites bool   // +checklocks:node.mu
 	armed    *armed // +checklocks:taskTable.mu what it could change since a move
@@ -28,6 +30,9 @@ func (h *Handle) Mode() Mode { return h.how.mode }
 
 // Backed says that the kernel is to have the backing file: of every handle that is passed through, and of some others.
 func (h *Handle) Backed() bool { return h.how.mode == Passthrough || h.how.backed }
+
+// Privileged says that a write through the handle may take rights away from the file, which the kernel does not know of.
+func (h *Handle) Privileged() bool { return h.privileged }
 
 // Node is the inode that is open.
 func (h *Handle) Node() NodeID { return h.n.id }

@@ -93,6 +93,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		return nil, err
 	}
 	o.privileged = privileged(fd, &st)
+	h.privileged = o.privileged
 	trunc := o.fresh
 	if trunc {
 		if err := e.judge(&c, guard.Question{Op: guard.TruncateOpen, Path: e.pathOfNode(n)}, n, &st); err != nil {
