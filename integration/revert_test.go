@@ -29,6 +29,9 @@ func TestRevertAndRestore(t *testing.T) {
 	if out := w.TTFS("log").OK().Stdout; !strings.Contains(out, "revert "+itoa(two)+": two") {
 		t.Errorf("log:\n%s", out)
 	}
+	if list := w.Read(".tt/tasks/list.json"); !strings.Contains(list, `"files": 4`) {
+		t.Errorf("no task of list.json has changed 4 paths (g, src, src/main, link):\n%s", list)
+	}
 	w.TTFS("undo").OK()
 	w.Same("after the undo of the revert", before)
 	put(t, w, "g", "changed again\n")

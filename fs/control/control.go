@@ -147,6 +147,11 @@ type Backend interface {
 
 // The interfaces below are optional: a command whose interface the backend lacks is refused as Unsupported.
 
+// Counter counts the paths that a task changed. Without it, what the task itself says counts.
+type Counter interface {
+	FileCount(t tasktree.Task) int
+}
+
 // Reverter reverses one task alone.
 type Reverter interface {
 	Revert(a tasktree.Agent, id tasktree.TaskID, m Move) (Moved, error)

@@ -150,10 +150,18 @@ func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
 		all = append(all, listed{
 			ID: t.ID, Parent: t.Parent, Agent: t.Agent, Under: t.Under, Title: t.Title,
 			Status: b.StatusOf(t.ID), HasBranches: b.HasBranches(t.ID),
-			Started: moment(t.Started), Ended: moment(t.Ended), Files: t.Files,
+			Started: moment(t.Started), Ended: moment(t.Ended), Files: fileCount(b, t),
 		})
 	}
 	return encode(all)
+}
+
+// fileCount is the number of paths that a task changed, asked of a backend that counts them when they are asked for.
+func fileCount(b Backend, t tasktree.Task) int {
+	if c, ok := b.(Counter); ok {
+		return c.FileCount(t)
+	}
+	return t.Files
 }
 
 // moment is nil for the zero time.

@@ -1,0 +1,58 @@
+package overlay
+
+import (
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// countLimit is the number of touches of an active task up to which its changed paths are counted exactly.
+const countLimit = 1000
+
+// FileCount is the number of paths that a task changed. Of a task that was left it is counted once and kept; of an active
+// one that touched much it is the number of touches.
+func (e *Engine) FileCount(k tasktree.Task) int {
+	if k.Sealed && k.Files > 0 {
+		return k.Files
+	}
+	if !k.Sealed {
+		if n := e.touches(k.ID); n > countLimit {
+			return n
+		}
+	}
+	all, err := e.Files(k.ID)
+	if err != nil {
+		return k.Files // fsck says what is wrong with it
+	}
+	if k.Sealed && len(all) > 0 {
+		e.keepCount(k.ID, len(all))
+	}
+	return len(all)
+}
+
+// touches is how many things the run of a task has touched.
+func (e *Engine) touches(id tasktree.TaskID) int {
+	e.tasks.mu.Lock()
+	r := e.tasks.runs[id]
+	e.tasks.mu.Unlock()
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.owned)
+}
+
+// keepCount writes the count into the task. Losing it costs counting again.
+func (e *Engine) keepCount(id tasktree.TaskID, n int) {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	k, err := e.tasks.tree.Update(id, func(k *tasktree.Task) { k.Files = n })
+	if err != nil || e.opt.ReadOnly {
+		return
+	}
+	var b journal.Batch
+	b.Put(key(kTask, uint64(id)), encodeTask(&k))
+	if err := e.j.Commit(&b); err != nil {
+		e.log.Debug("the count of a task's files is not kept", "task", id, "err", err)
+	}
+}
