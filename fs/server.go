@@ -95,7 +95,8 @@ func Mount(o Options) (*Server, error) {
 	}
 	back := &backend{ids: f.ids, log: s.store.log}
 	s.engine, err = overlay.Open(overlay.Options{
-		Guard: guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
+		DirFDs: dirFDs(),
+		Guard:  guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
 		Notify: &notifier{f: f}, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {
@@ -122,6 +123,15 @@ func Mount(o Options) (*Server, error) {
 	}
 	ok = true
 	return s, nil
+}
+
+// dirFDs is how many descriptors of directories may be kept open: a quarter of what the process may have, 2048 at most.
+func dirFDs() int {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return 64
+	}
+	return int(min(max(r.Cur/4, 16), 2048))
 }
 
 // guardOn says whether the guard is on: unless the flag or the environment says no.

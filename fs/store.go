@@ -94,13 +94,31 @@ func openStore(o storeOptions) (s *store, err error) {
 		giveTo(s.tt, "log", int(uid), int(gid))
 		giveTo(s.tt, "lock", int(uid), int(gid))
 	}
-	if s.journal, err = journal.Open(filepath.Join(s.dir, "journal"), journal.Options{Logger: o.logger, SyncEvery: o.power, ReadOnly: o.readOnly, FloorBytes: s.config.Limits.Floor.n}); err != nil {
+	floor := s.config.Limits.Floor.n
+	if floor == 0 {
+		floor = floorFor(s.tt)
+	}
+	if s.journal, err = journal.Open(filepath.Join(s.dir, "journal"), journal.Options{Logger: o.logger, SyncEvery: o.power, ReadOnly: o.readOnly, FloorBytes: floor}); err != nil {
 		return s, storeFailure(s.dir, err)
 	}
-	if s.blobs, err = cas.Open(filepath.Join(s.dir, "cas"), cas.Options{Logger: o.logger, ReadOnly: o.readOnly, FloorBytes: s.config.Limits.Floor.n}); err != nil {
+	if s.blobs, err = cas.Open(filepath.Join(s.dir, "cas"), cas.Options{Logger: o.logger, ReadOnly: o.readOnly, FloorBytes: floor}); err != nil {
 		return s, storeFailure(s.dir, err)
 	}
 	return s, nil
+}
+
+// floorFor is the free space that is kept on a small disk, where 32 MiB would be much of it: a fiftieth, at least 2 MiB.
+// 0: the default.
+func floorFor(fd int) int64 {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil {
+		return 0
+	}
+	floor := max(int64(st.Blocks)*st.Bsize/50, 2<<20)
+	if floor >= 32<<20 {
+		return 0
+	}
+	return floor
 }
 
 func storeFailure(dir string, err error) error {

@@ -98,14 +98,16 @@ type EntryChange struct {
 
 // Engine is one workspace, open. All methods may be called at once from many goroutines.
 type Engine struct {
-	opt   Options
-	root  int // descriptor of the workspace
-	tt    int // descriptor of .tt
-	hold  int // descriptor of .tt/hold
-	log   *slog.Logger
-	clock func() time.Time
-	j     *journal.Journal
-	blobs *cas.Store
+	opt  Options
+	root int // descriptor of the workspace
+	tt   int // descriptor of .tt
+	hold int // descriptor of .tt/hold
+	// devMajor and devMinor are the workspace's filesystem.
+	devMajor, devMinor uint32
+	log                *slog.Logger
+	clock              func() time.Time
+	j                  *journal.Journal
+	blobs              *cas.Store
 
 	gate   sync.RWMutex // read: an operation; write: a move
 	closed bool         // +checklocks:gate
@@ -183,6 +185,7 @@ func Open(o Options) (*Engine, error) {
 	if rootStat.Dev_major != holdStat.Dev_major || rootStat.Dev_minor != holdStat.Dev_minor {
 		return nil, fail("open", ".tt/hold", Foreign, fmt.Errorf("it must be on the filesystem of the workspace, since removed files are moved into it"))
 	}
+	e.devMajor, e.devMinor = rootStat.Dev_major, rootStat.Dev_minor
 	e.initNodes(&rootStat)
 	if err := e.loadObjects(); err != nil {
 		return nil, err

@@ -19,6 +19,9 @@ import (
 // After a death a move that was recorded is gone on with: a step that is prepared is applied again, from its start. When
 // a step fails, what it did is taken back in the same way, and the steps before it too.
 
+// maxLost is how many things that a move could not bring back are named in the log, one by one.
+const maxLost = 100
+
 // MoveOptions say how to move.
 type MoveOptions struct {
 	// DryRun changes nothing and tells what would change.
@@ -160,6 +163,13 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, plan func(*
 	res.Changed = len(res.Paths)
 	e.count.moves.Add(1)
 	e.event("%s agent=%s from=%d to=%d changed=%d lost=%d", op, a, p.From, p.To, res.Changed, len(m.lost))
+	for i, what := range m.lost {
+		if i == maxLost {
+			e.event("lost agent=%s and %d more", a, len(m.lost)-i)
+			break
+		}
+		e.event("lost agent=%s what=%s: it was removed or replaced around the mount", a, what)
+	}
 	return res, told, nil
 }
 

@@ -74,7 +74,10 @@ func (e *Engine) lookupAt(d *node, fd int, name string) (out Entry, err error) {
 		return Entry{}, unix.ENOENT
 	}
 	e.places.RLock()
-	if err = statAt(fd, name, &out.Stat); err == nil {
+	if err = statAt(fd, name, &out.Stat); err == nil && !e.sameDevice(&out.Stat) {
+		err = unix.EXDEV
+	}
+	if err == nil {
 		n = e.intern(d, name, &out.Stat, false)
 	}
 	e.places.RUnlock()
@@ -85,6 +88,13 @@ func (e *Engine) lookupAt(d *node, fd int, name string) (out Entry, err error) {
 	e.looked(n)
 	out.Node = n.id
 	return out, e.see(n, &out.Stat)
+}
+
+// sameDevice says whether an inode is of the workspace's filesystem. Of what is mounted below the workspace nothing could
+// be set aside or brought back: it is not reached through the mount. Only directories tell: overlayfs gives files the
+// devices of its layers.
+func (e *Engine) sameDevice(st *Stat) bool {
+	return kindOf(st) != unix.S_IFDIR || st.Dev_major == e.devMajor && st.Dev_minor == e.devMinor
 }
 
 // see turns an inode's state into what programs see: a link in hold is not one of theirs.

@@ -34,6 +34,9 @@ func (e *Engine) look(dir *node, fd int, name string) (*removal, error) {
 	r := &removal{dir: dir, fd: fd, name: name}
 	e.places.RLock()
 	err := statAt(fd, name, &r.st)
+	if err == nil && !e.sameDevice(&r.st) {
+		err = unix.EXDEV
+	}
 	if err == nil {
 		r.n = e.intern(dir, name, &r.st, false)
 	}
