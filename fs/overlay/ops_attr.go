@@ -71,19 +71,8 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 			return err
 		}
 	}
-	self, err := ch.self(n)
-	if err != nil {
+	if err := ch.ownMeta(n, path); err != nil {
 		return err
-	}
-	if self != 0 && !n.bornIn(ch.run.id) {
-		if err := ch.touch(thing{obj: self}); err != nil {
-			return err
-		}
-	}
-	if self != 0 && !n.bornIn(ch.run.id) && !ch.run.hasMeta(self) && !ch.hasMeta(self) {
-		if err := ch.metaFD(path, self); err != nil {
-			return err
-		}
 	}
 	if err := ch.commit(); err != nil {
 		return err
@@ -105,6 +94,21 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 		}
 	}
 	return nil
+}
+
+// ownMeta keeps the metadata of an open node that is itself to get other attributes. Preconditions: n.lock is held.
+func (ch *change) ownMeta(n *node, fd int) error {
+	self, err := ch.self(n)
+	if err != nil || self == 0 || n.bornIn(ch.run.id) {
+		return err
+	}
+	if err := ch.touch(thing{obj: self}); err != nil {
+		return err
+	}
+	if ch.run.hasMeta(self) || ch.hasMeta(self) {
+		return nil
+	}
+	return ch.metaFD(fd, self)
 }
 
 func (ch *change) hasMeta(id OID) bool {
@@ -277,19 +281,8 @@ func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
 	if err != nil {
 		return err
 	}
-	self, err := ch.self(n)
-	if err != nil {
+	if err := ch.ownMeta(n, fd); err != nil {
 		return err
-	}
-	if self != 0 && !n.bornIn(ch.run.id) {
-		if err := ch.touch(thing{obj: self}); err != nil {
-			return err
-		}
-	}
-	if self != 0 && !n.bornIn(ch.run.id) && !ch.run.hasMeta(self) && !ch.hasMeta(self) {
-		if err := ch.metaFD(fd, self); err != nil {
-			return err
-		}
 	}
 	if err := ch.commit(); err != nil {
 		return err
