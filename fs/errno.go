@@ -83,21 +83,28 @@ func controlError(op string, err error) error {
 	if errors.As(err, &ctl) {
 		return err
 	}
-	kind := control.Failed
+	out := &control.Error{Op: op, Kind: control.Failed}
 	var own *overlay.Error
 	switch {
 	case errors.As(err, &own):
-		if k, has := kinds[own.Kind]; has {
-			kind = k
+		k, has := kinds[own.Kind]
+		if has {
+			out.Kind = k
 		}
+		if !has || own.Kind == overlay.NothingToDo {
+			out.Detail = string(own.Kind)
+		}
+		out.What, out.Err = own.Path, own.Err
+		return out
 	case errors.Is(err, identity.Invalid):
-		kind = control.Invalid
+		out.Kind = control.Invalid
 	case errors.Is(err, identity.NotYours):
-		kind = control.NotYours
+		out.Kind = control.NotYours
 	case errors.Is(err, identity.NoProcess):
-		kind = control.NoAgent
+		out.Kind = control.NoAgent
 	}
-	return &control.Error{Op: op, Kind: kind, Detail: err.Error(), Err: err}
+	out.Err = err
+	return out
 }
 
 // status encodes an error for the kernel. What nobody foresaw is logged with its whole chain.
