@@ -17,7 +17,7 @@ func crashRounds() int {
 	if os.Getenv("TTFS_NIGHTLY") == "1" {
 		return 1000
 	}
-	return 30
+	return 100
 }
 
 // TestKillAnywhere kills the daemon at a random instant under a writer that
