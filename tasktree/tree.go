@@ -140,6 +140,32 @@ func insert(ids []TaskID, id TaskID) []TaskID {
 	return slices.Insert(ids, at, id)
 }
 
+// Remove takes a task out that came to nothing. This tree does not give its number again. Errors: NoTask; Invalid when it
+// is active or other tasks began at it.
+func (t *Tree) Remove(id TaskID) error {
+	k := t.tasks[id]
+	switch {
+	case k == nil:
+		return &Error{Op: "remove", Task: id, Kind: NoTask}
+	case len(t.children[id]) > 0, t.active[k.Agent] == id:
+		return &Error{Op: "remove", Task: id, Kind: Invalid}
+	}
+	other := func(i TaskID) bool { return i == id }
+	if k.Parent == 0 {
+		t.roots[k.Agent] = slices.DeleteFunc(t.roots[k.Agent], other)
+		if t.lastRoot[k.Agent] == id {
+			delete(t.lastRoot, k.Agent)
+		}
+	} else {
+		t.children[k.Parent] = slices.DeleteFunc(t.children[k.Parent], other)
+		if t.last[k.Parent] == id {
+			delete(t.last, k.Parent)
+		}
+	}
+	delete(t.tasks, id)
+	return nil
+}
+
 // Update replaces what is known of a task beside its place in the tree.
 func (t *Tree) Update(id TaskID, change func(*Task)) (Task, error) {
 	k := t.tasks[id]

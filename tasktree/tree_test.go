@@ -97,6 +97,18 @@ func TestRedoGoesWhereOneCameFrom(t *testing.T) {
 	}
 }
 
+func TestRemove(t *testing.T) {
+	tree := build(t)
+	for id, want := range map[TaskID]error{2: Invalid, 4: Invalid, 99: NoTask, 3: nil} {
+		if err := tree.Remove(id); !errors.Is(err, want) {
+			t.Errorf("remove %d: %v, want %v", id, err, want)
+		}
+	}
+	if got := tree.Children("a", 2); !slices.Equal(got, []TaskID{4}) || tree.HasBranches(2) || tree.Next() != 6 {
+		t.Errorf("children of 2: %v, next %d", got, tree.Next())
+	}
+}
+
 func TestRedoOver(t *testing.T) {
 	tree := build(t)
 	if err := tree.SetActive("a", 2); err != nil {

@@ -338,7 +338,38 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	return e.moveNow(op, a, MoveOptions{Force: true}, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanSwitch(a, id) })
+	res, told, err := e.moveNow(op, a, MoveOptions{Force: true}, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanSwitch(a, id) })
+	if err != nil && e.broken == nil {
+		e.dropUndone(id)
+	}
+	return res, told, err
+}
+
+// dropUndone takes back what addUndone recorded, when its move has not begun: what is refused changes nothing. A death in
+// between leaves an undone task.
+func (e *Engine) dropUndone(id tasktree.TaskID) {
+	im, err := e.readImages(id)
+	if err != nil {
+		e.log.Warn("a task that came to nothing stays in the list", "task", id, "err", err)
+		return
+	}
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	if err := e.tasks.tree.Remove(id); err != nil {
+		e.log.Warn("a task that came to nothing stays in the list", "task", id, "err", err)
+		return
+	}
+	var b journal.Batch
+	b.Delete(key(kTask, uint64(id)))
+	im.drop(&b, nil, id)
+	for _, t := range im.things() {
+		b.Delete(t.key(id))
+	}
+	if err := e.j.Commit(&b); err != nil {
+		e.log.Warn("a task that came to nothing comes back at the next mount, undone", "task", id, "err", err)
+		return
+	}
+	(&step{mover: &mover{e: e}}).dropCopies(im)
 }
 
 // addUndone records a task that is not active, with images of what it is to make of the workspace.

@@ -38,9 +38,12 @@ func three(t *testing.T) (s *stand, two tasktree.TaskID) {
 
 func TestRevert(t *testing.T) {
 	s, two := three(t)
-	before := s.snapshot(true)
+	before, changed := s.snapshot(true), s.stat("d").Mtime
 	res, err := s.e.Revert("a", two, MoveOptions{})
 	s.must(err)
+	if got := s.stat("d").Mtime; got != changed {
+		t.Errorf("the time of a directory that later tasks may have changed went back: %v, was %v", got, changed)
+	}
 	for p, want := range map[string]string{"f": "first f, one, three", "g": "first g", "gone": "first gone", "d/x": "first d/x", "d/y": "first d/y"} {
 		if got := s.content(p); got != want {
 			t.Errorf("%s is %q, want %q", p, got, want)
@@ -155,4 +158,96 @@ func TestRestore(t *testing.T) {
 		s.redo()
 		s.check("after its redo", after)
 	}
+}
+
+// TestRemakeFails: a revert that cannot be carried out changes nothing, and leaves no task.
+func TestRemakeFails(t *testing.T) {
+	for _, at := range []string{"prepare", "park", "settle", "end"} {
+		s, two := three(t)
+		before, tasks := s.snapshot(true), len(s.e.Tasks())
+		failed := false
+		s.point = func(name string) error {
+			if name != at || failed {
+				return nil
+			}
+			failed = true
+			return unix.EIO
+		}
+		_, err := s.e.Revert("a", two, MoveOptions{})
+		s.point = nil
+		if err == nil || !failed {
+			t.Fatalf("%s: %v", at, err)
+		}
+		for _, when := range []string{"at once", "after a new start"} {
+			s.check(at+", "+when, before)
+			if n := len(s.e.Tasks()); n != tasks {
+				t.Errorf("%s, %s: %d tasks, there were %d", at, when, n, tasks)
+			}
+			s.reopen()
+		}
+		_, err = s.e.Revert("a", two, MoveOptions{})
+		s.must(err)
+		s.undo()
+		s.check(at+", reverted and undone", before)
+	}
+}
+
+// TestRemakeDies: a death at any effect of revert, restore or an undo that skips leaves the workspace as before it or as
+// after it, and the way back from there is exact.
+func TestRemakeDies(t *testing.T) {
+	for name, act := range map[string]func(s *stand, two tasktree.TaskID) error{
+		"revert": func(s *stand, two tasktree.TaskID) error {
+			_, err := s.e.Revert("a", two, MoveOptions{})
+			return err
+		},
+		"restore": func(s *stand, two tasktree.TaskID) error {
+			_, err := s.e.Restore("a", two-1, []string{"d"}, MoveOptions{})
+			return err
+		},
+		"skip": func(s *stand, two tasktree.TaskID) error {
+			_, err := s.e.Switch("a", two-1, MoveOptions{Skip: true})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			points := 0
+			for n := 0; ; n++ {
+				s, two := three(t)
+				if name == "skip" {
+					s.must(s.as("b", func() error { return s.append("g", ", b") }))
+				}
+				before, at := s.snapshot(false), s.e.Active("a")
+				s.dieAt(n)
+				_, died := s.dies(func() { s.must(act(s, two)) })
+				s.point = nil
+				if !died {
+					break
+				}
+				points++
+				s.crash()
+				if s.e.Active("a") == at {
+					if got := s.snapshot(false); differ(got, before) != "" {
+						t.Fatalf("point %d: the task is the old one, the tree is not: %s", n, differ(got, before))
+					}
+				}
+				s.must(goTo(s, at))
+				if got := differ(s.snapshot(false), before); name != "skip" && got != "" {
+					t.Fatalf("point %d: the way back: %s", n, got)
+				}
+				if got := s.content("g"); name == "skip" && got != "two, b" {
+					t.Fatalf("point %d: what was skipped is %q", n, got)
+				}
+			}
+			if points < 5 {
+				t.Fatalf("only %d points", points)
+			}
+			t.Logf("%d points", points)
+		})
+	}
+}
+
+// goTo goes to a task.
+func goTo(s *stand, to tasktree.TaskID) error {
+	_, err := s.e.Switch("a", to, MoveOptions{Force: true})
+	return err
 }
