@@ -2,6 +2,7 @@ package fs
 
 import (
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"syscall"
@@ -19,6 +20,8 @@ type backend struct {
 	ids  *identity.Resolver
 	info control.Info
 	log  *eventLog
+	// logger is the daemon's own log.
+	logger *slog.Logger
 }
 
 var _ control.Backend = (*backend)(nil)
@@ -61,8 +64,12 @@ func (b *backend) Conflicts(a tasktree.Agent) []control.ConflictEntry {
 	return out
 }
 
-// mayMove says whether one agent may move another: itself, its descendants, and the user everybody.
+// mayMove says whether one agent may move another: itself, its descendants, and the user everybody; but nobody who may not
+// change this tree.
 func (b *backend) mayMove(op string, by, a tasktree.Agent) error {
+	if err := b.Engine.MayChange(op, by); err != nil {
+		return controlError(op, err)
+	}
 	if by == a || by == tasktree.User || b.ids.Descends(a, by) {
 		return nil
 	}
@@ -107,6 +114,9 @@ func (b *backend) Revert(a tasktree.Agent, id tasktree.TaskID, m control.Move) (
 
 // Restore brings a path back as it was at the end of a task, as a new task.
 func (b *backend) Restore(a tasktree.Agent, id tasktree.TaskID, path string) (control.Moved, error) {
+	if err := b.Engine.MayChange("restore", a); err != nil {
+		return control.Moved{}, controlError("restore", err)
+	}
 	r, err := b.Engine.Restore(a, id, []string{path}, overlay.MoveOptions{})
 	return b.moved("restore", a, r, err)
 }
@@ -185,50 +195,17 @@ func (b *backend) Agents() []control.AgentInfo {
 	slices.Sort(names)
 	var out []control.AgentInfo
 	for _, a := range slices.Compact(names) {
-		out = append(out, control.AgentInfo{Name: a, Parent: b.ids.Parent(a)})
+		parent := b.ids.Parent(a)
+		if parent == "" {
+			parent = b.Engine.ParentOf(a)
+		}
+		out = append(out, control.AgentInfo{Name: a, Parent: parent, Isolation: string(b.Engine.IsolationOf(a))})
 	}
 	return out
 }
 
 // PIDs are an agent's processes.
 func (b *backend) PIDs(a tasktree.Agent) []int { return b.ids.PIDs(a) }
-
-// Register ties a process to an agent.
-func (b *backend) Register(by control.Caller, r control.Registration) error {
-	if r.Parent != "" && r.Parent != tasktree.User && !slices.Contains(b.ids.Agents(), r.Parent) && len(b.firstTasks(r.Parent)) == 0 {
-		return &control.Error{Op: "agent", What: string(r.Parent), Kind: control.NoAgent, Detail: "register the parent first"}
-	}
-	pid := r.PID
-	if pid == 0 {
-		pid = by.PID
-	}
-	if err := b.ids.RegisterFor(uint32(by.PID), pid, r.Name, r.Parent); err != nil {
-		return controlError("agent", err)
-	}
-	if p := b.ids.Parent(r.Name); p != "" {
-		b.Engine.SetParent(r.Name, p)
-	}
-	b.ids.Activated(r.Name, b.Engine.Active(r.Name))
-	return nil
-}
-
-// firstTasks are the first tasks of an agent.
-func (b *backend) firstTasks(a tasktree.Agent) []tasktree.TaskID {
-	var out []tasktree.TaskID
-	for _, k := range b.Engine.Tasks() {
-		if k.Agent == a && k.Parent == 0 {
-			out = append(out, k.ID)
-		}
-	}
-	return out
-}
-
-// End lets an agent's registrations go.
-func (b *backend) End(_ control.Caller, a tasktree.Agent) error {
-	b.ids.End(a)
-	b.Engine.EndAgent(a)
-	return nil
-}
 
 // eventLog is `.tt/log`: a file in the store to which lines are appended.
 type eventLog struct {

@@ -93,7 +93,7 @@ func Mount(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := &backend{ids: f.ids, log: s.store.log}
+	back := &backend{ids: f.ids, log: s.store.log, logger: o.Logger}
 	s.engine, err = overlay.Open(overlay.Options{
 		DirFDs: dirFDs(),
 		Guard:  guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,

@@ -10,10 +10,11 @@ import (
 
 // agentInfo is one agent. Fields are added, never renamed.
 type agentInfo struct {
-	Name   string `json:"name"`
-	Parent string `json:"parent"`
-	Active uint64 `json:"active"`
-	PIDs   []int  `json:"pids"`
+	Name      string `json:"name"`
+	Parent    string `json:"parent"`
+	Active    uint64 `json:"active"`
+	PIDs      []int  `json:"pids"`
+	Isolation string `json:"isolation"`
 }
 
 func newAgents(g *global, s streams) *cobra.Command {
@@ -44,6 +45,9 @@ func runAgents(g *global, asJSON bool, s streams) error {
 		if a.Parent, err = m.word("agents/" + name + "/parent"); err != nil {
 			return err
 		}
+		if a.Isolation, err = m.word("agents/" + name + "/isolation"); err != nil {
+			return err
+		}
 		if a.Active, err = m.active(name); err != nil {
 			return err
 		}
@@ -65,6 +69,9 @@ func runAgents(g *global, asJSON bool, s streams) error {
 		text := fmt.Sprintf("%s  task %d", a.Name, a.Active)
 		if a.Parent != "" {
 			text += "  under " + a.Parent
+		}
+		if a.Isolation != "none" {
+			text += "  isolation " + a.Isolation
 		}
 		if len(a.PIDs) > 0 {
 			text += "  pids " + strings.Trim(fmt.Sprint(a.PIDs), "[]")

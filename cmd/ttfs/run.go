@@ -36,13 +36,13 @@ status. What changed and how to undo it goes to stderr. What it mounted it unmou
 	f.SetInterspersed(false)
 	f.StringVar(&o.agent, "agent", "", "the `NAME` of the agent (default: that of the command, and its pid)")
 	f.StringVar(&o.parent, "parent", "", "the agent whose sub-agent it is")
-	f.StringVar(&o.isolation, "isolation", "none", "`none|fork|ro`")
+	f.StringVar(&o.isolation, "isolation", "", "`none|fork|ro`: the same tree, a fork of its own, or the same tree without a change (default: what it was given before, else none)")
 	f.StringVar(&o.title, "task", "", "the `TITLE` of its first task (default: the command line)")
 	return c
 }
 
 func runRun(g *global, o runOptions, s streams) (err error) {
-	if o.isolation != "none" && o.isolation != "fork" && o.isolation != "ro" {
+	if o.isolation != "" && o.isolation != "none" && o.isolation != "fork" && o.isolation != "ro" {
 		return usage("run: --isolation is none, fork or ro, not %q", o.isolation)
 	}
 	if len(o.command) == 0 {
@@ -121,7 +121,10 @@ func (o runOptions) registration(pid int) string {
 	if o.parent != "" {
 		s += " parent=" + o.parent
 	}
-	return s + fmt.Sprintf(" isolation=%s pid=%d", o.isolation, pid)
+	if o.isolation != "" {
+		s += " isolation=" + o.isolation
+	}
+	return s + fmt.Sprintf(" pid=%d", pid)
 }
 
 // runPlace is the workspace, and the directory in which the command is to run: the current one, if it is inside.

@@ -58,6 +58,8 @@ type AgentInfo struct {
 	Name tasktree.Agent
 	// Parent is the agent that it is a sub-agent of; "" for none.
 	Parent tasktree.Agent
+	// Isolation is none, fork or ro: its own, or that of an agent above it, whichever lets it do less. "" is none.
+	Isolation string
 }
 
 // Info describes the mount; each field is one line of `.tt/status`.
@@ -130,7 +132,7 @@ type Registration struct {
 	Name tasktree.Agent
 	// Parent is "" when it was not given.
 	Parent tasktree.Agent
-	// Isolation is none, fork or ro.
+	// Isolation is none, fork or ro; "" when it was not given: the agent keeps its own.
 	Isolation string
 	// PID is the process to register: the caller's own unless another was given.
 	PID int

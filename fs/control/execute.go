@@ -131,7 +131,7 @@ func register(c Command, by Caller, b Backend) (string, error) {
 		}
 		return "ok\n", nil
 	}
-	if c.Isolation != "none" {
+	if c.Isolation != "" && c.Isolation != "none" {
 		if i, ok := b.(Isolator); !ok || !i.Isolates(c.Isolation) {
 			return "", unsupported(c)
 		}

@@ -67,7 +67,7 @@ type Command struct {
 	// Force and Skip are never both set.
 	Force, Skip bool
 	Parent      tasktree.Agent
-	// Isolation is none, fork or ro, none when it was left out.
+	// Isolation is none, fork or ro, "" when it was left out: the agent keeps what it has.
 	Isolation string
 	// PID is the process to register; 0: the caller.
 	PID int

@@ -50,7 +50,7 @@ func parseAgent(rest string) (Command, string) {
 	if name == tasktree.User {
 		return Command{}, "user is the human and cannot be registered"
 	}
-	c := Command{Name: name, Isolation: "none"}
+	c := Command{Name: name}
 	detail = options(args, func(key, value string) (string, bool) {
 		switch key {
 		case "parent":

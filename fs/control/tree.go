@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strconv"
@@ -174,6 +175,7 @@ func agent(b Backend, name tasktree.Agent) Node {
 		})
 	}
 	info("parent", func(a AgentInfo) string { return string(a.Parent) })
+	info("isolation", func(a AgentInfo) string { return cmp.Or(a.Isolation, "none") })
 	info("pids", func(AgentInfo) string {
 		var pids []string
 		for _, p := range b.PIDs(name) {

@@ -134,6 +134,7 @@ type Engine struct {
 	progress  atomic.Pointer[func(done, total int)]
 	guard     guardTable
 	shares    shareCounter
+	isolated  atomic.Pointer[isolations]
 	conflicts conflictTable
 	temp      []gitignore.Pattern // the class TEMP
 	count     counters
@@ -191,6 +192,9 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	if err := e.loadTasks(); err != nil {
+		return nil, err
+	}
+	if err := e.loadIsolation(); err != nil {
 		return nil, err
 	}
 	if err := e.loadGuard(&o); err != nil {

@@ -164,6 +164,9 @@ func (e *Engine) pathAt(dir *node, name string) guard.Path {
 // judge asks the guard whether a caller may do what destroys content. Errors: Stale, Partial, Busy; it is logged, and
 // nothing has changed. Preconditions: the lock is held under which the change is then applied.
 func (e *Engine) judge(c *Caller, q guard.Question, n *node, st *Stat) error {
+	if err := e.MayChange(q.Op.String(), c.Agent); err != nil {
+		return err
+	}
 	if !e.guarded(c) {
 		return nil
 	}

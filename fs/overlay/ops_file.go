@@ -49,6 +49,9 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	h := &Handle{n: n, flags: flags, agent: c.Agent, proc: c.Proc}
 	access := unix.O_RDONLY
 	if h.writes() || flags&unix.O_TRUNC != 0 {
+		if err := e.MayChange("open for writing", c.Agent); err != nil {
+			return nil, err
+		}
 		access = unix.O_RDWR // what is overwritten is read first
 	}
 	fd, err := e.openNode(n, access|backingFlags(flags))

@@ -188,6 +188,9 @@ func (e *Engine) enter(c Caller) (*run, error) {
 	if e.broken != nil {
 		return nil, fail("change", "", IO, fmt.Errorf("a move could not be ended; unmount and mount again: %w", e.broken))
 	}
+	if err := e.MayChange("change", c.Agent); err != nil {
+		return nil, err
+	}
 	t := &e.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
