@@ -16,10 +16,10 @@ import (
 // backend is the engine as the files below `.tt` see it.
 type backend struct {
 	*overlay.Engine
-	control.Refusals
-	ids  *identity.Resolver
-	info control.Info
-	log  *eventLog
+	*control.Refusals // of all spaces: an agent has one
+	ids               *identity.Resolver
+	info              control.Info
+	log               *eventLog
 	// logger is the daemon's own log.
 	logger *slog.Logger
 }

@@ -10,7 +10,7 @@ func (f *face) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fu
 	if isVirtual(in.NodeId) {
 		return f.openDirVirtual(in, out)
 	}
-	d, err := f.e.OpenDir(node(in.NodeId))
+	d, err := f.of(in.NodeId).OpenDir(node(in.NodeId))
 	if err != nil {
 		return f.status("opendir", err)
 	}
@@ -22,7 +22,7 @@ func (f *face) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fu
 func (f *face) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	switch d := f.handles.get(in.Fh).(type) {
 	case *overlay.Dir:
-		return f.status("readdir", f.e.Next(d, in.Offset, func(ent overlay.Dirent) bool {
+		return f.status("readdir", f.of(in.NodeId).Next(d, in.Offset, func(ent overlay.Dirent) bool {
 			return out.AddDirEntry(fuse.DirEntry{Name: ent.Name, Ino: ent.Ino, Mode: ent.Type, Off: ent.Next})
 		}))
 	case *virtualDir:
@@ -40,7 +40,7 @@ func (f *face) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.Di
 	}
 	var found []string
 	var slots []*fuse.EntryOut
-	err := f.e.Next(d, in.Offset, func(ent overlay.Dirent) bool {
+	err := f.of(in.NodeId).Next(d, in.Offset, func(ent overlay.Dirent) bool {
 		slot := out.AddDirLookupEntry(fuse.DirEntry{Name: ent.Name, Ino: ent.Ino, Mode: ent.Type, Off: ent.Next})
 		if slot == nil {
 			return false
@@ -54,7 +54,7 @@ func (f *face) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.Di
 		return f.status("readdirplus", err)
 	}
 	for i, name := range found {
-		if ent, err := f.e.LookupIn(d, name); err == nil {
+		if ent, err := f.of(in.NodeId).LookupIn(d, name); err == nil {
 			f.entryOut(in.NodeId, &ent, slots[i])
 		}
 	}
@@ -64,14 +64,14 @@ func (f *face) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.Di
 // ReleaseDir ends a listing.
 func (f *face) ReleaseDir(in *fuse.ReleaseIn) {
 	if d, ok := f.handles.drop(in.Fh).(*overlay.Dir); ok {
-		f.e.CloseDir(d)
+		f.of(in.NodeId).CloseDir(d)
 	}
 }
 
 // FsyncDir is fsync(2) of a directory.
 func (f *face) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if d, ok := f.handles.get(in.Fh).(*overlay.Dir); ok {
-		return f.status("fsyncdir", f.e.SyncDir(d))
+		return f.status("fsyncdir", f.of(in.NodeId).SyncDir(d))
 	}
 	return fuse.OK
 }

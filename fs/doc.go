@@ -3,8 +3,9 @@
 //
 // # Nodes
 //
-// A node id is the engine's own, or, from virtualBase on, that of a name below `.tt`. The engine's ids are never used
-// twice, so every generation is 1.
+// A node id is the engine's own with the number of a view above it (see view: 0 is the workspace), or, from virtualBase on,
+// that of a name below `.tt`. Ids are never used twice, so every generation is 1. Every request goes to the engine of the
+// space that its node is in.
 //
 // # What the kernel caches
 //
@@ -26,6 +27,7 @@
 //	 shower.mu     whether the child lives, and so whether its pid is its own
 //	backings.mu    ids under which the kernel knows backing files
 //	virtuals.mu    nodes below .tt
+//	views.mu       views being opened; finding one takes no lock
 //	handles.mu     open files
 //
 // But for replay.turn, none is held while the engine is called. Notifications leave from one goroutine, which holds no

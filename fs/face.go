@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"github.com/ttfs/ttfs/fs/control"
 	"github.com/ttfs/ttfs/fs/identity"
 	"github.com/ttfs/ttfs/fs/overlay"
 	"github.com/ttfs/ttfs/guard"
@@ -20,12 +19,11 @@ const timeout = time.Second
 type face struct {
 	fuse.RawFileSystem // what is not here is ENOSYS; GetLk, SetLk, SetLkw: the kernel keeps locks itself; Ioctl: see below
 
-	e       *overlay.Engine
-	ids     *identity.Resolver
-	log     *slog.Logger
-	backend control.Backend
-	server  *fuse.Server
-	owner   fuse.Owner // of the workspace: everything below .tt is its
+	main   *space // the workspace itself
+	ids    *identity.Resolver
+	log    *slog.Logger
+	server *fuse.Server
+	owner  fuse.Owner // of the workspace: everything below .tt is its
 
 	handles  handleTable
 	backings backingTable
@@ -45,13 +43,16 @@ func (f *face) Init(s *fuse.Server) { f.server = s }
 // caller is on whose behalf a request comes.
 func (f *face) caller(h *fuse.InHeader) overlay.Caller {
 	who := f.ids.Resolve(h.Pid)
-	proc := guard.Process{PID: who.Proc.PID, Start: who.Proc.Start}
-	c := overlay.Caller{Agent: who.Agent, UID: h.Uid, GID: h.Gid, Proc: proc}
-	if f.viewed(h.NodeId, &c, proc) {
-		return c
+	c := overlay.Caller{Agent: who.Agent, UID: h.Uid, GID: h.Gid, Proc: guard.Process{PID: who.Proc.PID, Start: who.Proc.Start}}
+	e := f.main.e
+	if v, ok := f.views.at(viewOf(h.NodeId)); ok {
+		if c.Agent = f.through(v, h.NodeId, who.Agent); c.Agent != who.Agent || !f.isOwn(h.NodeId) {
+			return c
+		}
+		e = v.sp.e
 	}
 	if !who.Root && who.Agent != tasktree.User {
-		c.Entered = f.ids.EnteredTask(h.Pid, f.e.Active(who.Agent))
+		c.Entered = f.ids.EnteredTask(h.Pid, e.Active(who.Agent))
 	}
 	return c
 }
@@ -82,8 +83,8 @@ func (f *face) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fus
 	if isVirtual(h.NodeId) || isStore(h.NodeId, name) {
 		return f.lookupVirtual(h, name, out)
 	}
-	ent, err := f.e.Lookup(node(h.NodeId), name)
-	if err == unix.ENOENT && viewOf(h.NodeId) == 0 {
+	ent, err := f.of(h.NodeId).Lookup(node(h.NodeId), name)
+	if err == unix.ENOENT && f.isOwn(h.NodeId) {
 		out.NodeId = 0
 		out.SetEntryTimeout(timeout)
 		return fuse.OK
@@ -101,7 +102,7 @@ func (f *face) Forget(id, n uint64) {
 		f.virtuals.forget(id, n)
 		return
 	}
-	f.e.Forget(node(id), n)
+	f.of(id).Forget(node(id), n)
 }
 
 // GetAttr is stat(2).
@@ -113,11 +114,11 @@ func (f *face) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut)
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 {
 		h = f.handles.file(in.Fh())
 	}
-	st, err := f.e.GetAttr(node(in.NodeId), h)
+	st, err := f.of(in.NodeId).GetAttr(node(in.NodeId), h)
 	if err != nil {
 		return f.status("getattr", err)
 	}
-	attrTimeout(in.NodeId, out)
+	f.attrTimeout(in.NodeId, out)
 	attr(&st, &out.Attr)
 	return fuse.OK
 }
@@ -155,12 +156,12 @@ func (f *face) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut)
 	if in.Valid&fuse.FATTR_FH != 0 {
 		h = f.handles.file(in.Fh)
 	}
-	st, err := f.e.SetAttributes(f.caller(&in.InHeader), node(in.NodeId), h, s)
+	st, err := f.of(in.NodeId).SetAttributes(f.caller(&in.InHeader), node(in.NodeId), h, s)
 	if err != nil {
 		return f.status("setattr", err)
 	}
 	f.changed(in.NodeId, "")
-	attrTimeout(in.NodeId, out)
+	f.attrTimeout(in.NodeId, out)
 	attr(&st, &out.Attr)
 	return fuse.OK
 }
@@ -181,13 +182,17 @@ func (f *face) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Statu
 	if isVirtual(h.NodeId) {
 		return f.readlinkVirtual(h)
 	}
-	target, err := f.e.Readlink(node(h.NodeId))
+	target, err := f.of(h.NodeId).Readlink(node(h.NodeId))
 	return target, f.status("readlink", err)
 }
 
 // StatFs is statfs(2).
-func (f *face) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
-	st, err := f.e.StatFS()
+func (f *face) StatFs(_ <-chan struct{}, h *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	id := h.NodeId
+	if isVirtual(id) {
+		id = fuse.FUSE_ROOT_ID
+	}
+	st, err := f.of(id).StatFS()
 	if err != nil {
 		return f.status("statfs", err)
 	}
@@ -207,7 +212,7 @@ func (f *face) GetXAttr(_ <-chan struct{}, h *fuse.InHeader, name string, dest [
 	if isVirtual(h.NodeId) {
 		return 0, fuse.ENODATA
 	}
-	v, err := f.e.GetXattr(node(h.NodeId), name)
+	v, err := f.of(h.NodeId).GetXattr(node(h.NodeId), name)
 	if err != nil {
 		return 0, f.status("getxattr", err)
 	}
@@ -219,7 +224,7 @@ func (f *face) ListXAttr(_ <-chan struct{}, h *fuse.InHeader, dest []byte) (uint
 	if isVirtual(h.NodeId) {
 		return 0, fuse.OK
 	}
-	v, err := f.e.ListXattr(node(h.NodeId))
+	v, err := f.of(h.NodeId).ListXattr(node(h.NodeId))
 	if err != nil {
 		return 0, f.status("listxattr", err)
 	}
@@ -240,7 +245,7 @@ func (f *face) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, dat
 	}
 	kill := in.SetXAttrFlags&fuse.SETXATTR_ACL_KILL_SGID != 0
 	defer f.changed(in.NodeId, "")
-	return f.status("setxattr", f.e.SetXattr(f.caller(&in.InHeader), node(in.NodeId), name, data, int(in.Flags), kill))
+	return f.status("setxattr", f.of(in.NodeId).SetXattr(f.caller(&in.InHeader), node(in.NodeId), name, data, int(in.Flags), kill))
 }
 
 // RemoveXAttr is removexattr(2).
@@ -249,5 +254,5 @@ func (f *face) RemoveXAttr(_ <-chan struct{}, h *fuse.InHeader, name string) fus
 		return fuse.EROFS
 	}
 	defer f.changed(h.NodeId, "")
-	return f.status("removexattr", f.e.RemoveXattr(f.caller(h), node(h.NodeId), name))
+	return f.status("removexattr", f.of(h.NodeId).RemoveXattr(f.caller(h), node(h.NodeId), name))
 }

@@ -51,7 +51,13 @@ func (t *handleTable) file(fh uint64) *overlay.Handle {
 // opens of an inode must use one.
 type backingTable struct {
 	mu  sync.Mutex
-	ids map[overlay.NodeID]*backing
+	ids map[backingKey]*backing
+}
+
+// backingKey is an inode: node ids are an engine's own.
+type backingKey struct {
+	sp   *space
+	node overlay.NodeID
 }
 
 type backing struct {
@@ -60,11 +66,11 @@ type backing struct {
 }
 
 // attach gives the kernel the backing file of an open, or its id if it has it. False: the kernel will not have it.
-func (f *face) attach(h *overlay.Handle) (int32, bool) {
+func (f *face) attach(k backingKey, h *overlay.Handle) (int32, bool) {
 	t := &f.backings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b := t.ids[h.Node()]; b != nil {
+	if b := t.ids[k]; b != nil {
 		b.opens++
 		return b.id, true
 	}
@@ -74,43 +80,41 @@ func (f *face) attach(h *overlay.Handle) (int32, bool) {
 		return 0, false
 	}
 	if t.ids == nil {
-		t.ids = map[overlay.NodeID]*backing{}
+		t.ids = map[backingKey]*backing{}
 	}
-	t.ids[h.Node()] = &backing{id: id, opens: 1}
+	t.ids[k] = &backing{id: id, opens: 1}
 	return id, true
 }
 
-func (f *face) detach(h *overlay.Handle) { f.detachNode(h.Node()) }
-
-func (f *face) detachNode(id overlay.NodeID) {
+func (f *face) detach(k backingKey) {
 	t := &f.backings
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b := t.ids[id]
+	b := t.ids[k]
 	if b == nil {
 		return
 	}
 	if b.opens--; b.opens == 0 {
-		delete(t.ids, id)
+		delete(t.ids, k)
 		if code := f.server.UnregisterBackingFd(b.id); code != 0 {
 			f.log.Warn("a backing file could not be taken back from the kernel", "err", code)
 		}
 	}
 }
 
-// opened tells the kernel how to serve an open file.
-func (f *face) opened(h *overlay.Handle, out *fuse.OpenOut) {
+// opened tells the kernel how to serve an open file; id is a node of the view that it was opened in.
+func (f *face) opened(id uint64, h *overlay.Handle, out *fuse.OpenOut) {
 	if h.Backed() {
-		if id, ok := f.attach(h); ok {
-			out.OpenFlags, out.BackingID = fuse.FOPEN_PASSTHROUGH|fuse.FOPEN_NOFLUSH, id
+		if backing, ok := f.attach(backingKey{f.space(id), h.Node()}, h); ok {
+			out.OpenFlags, out.BackingID = fuse.FOPEN_PASSTHROUGH|fuse.FOPEN_NOFLUSH, backing
 		} else {
-			f.e.NotPassed(h)
+			f.of(id).NotPassed(h)
 		}
 	}
 	if h.Mode() == overlay.Direct {
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
 	}
-	if f.e.Follows() {
+	if f.of(id).Follows() {
 		out.OpenFlags &^= fuse.FOPEN_NOFLUSH // what was written is told at close, before anybody can read it
 	}
 	out.Fh = f.handles.add(h)
@@ -122,13 +126,13 @@ func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 		return f.openVirtual(in, out)
 	}
 	if f.replay.by(&in.InHeader) {
-		return f.replay.opened(node(in.NodeId), out)
+		return f.replay.opened(in.NodeId, out)
 	}
-	h, err := f.e.Open(f.caller(&in.InHeader), node(in.NodeId), in.Flags, in.Mode&fuse.OPEN_KILL_SUIDGID != 0, cancel)
+	h, err := f.of(in.NodeId).Open(f.caller(&in.InHeader), node(in.NodeId), in.Flags, in.Mode&fuse.OPEN_KILL_SUIDGID != 0, cancel)
 	if err != nil {
 		return f.status("open", err)
 	}
-	f.opened(h, out)
+	f.opened(in.NodeId, h, out)
 	return fuse.OK
 }
 
@@ -142,11 +146,11 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	}
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
-	ent, h, err := f.e.Create(c, node(in.NodeId), name, in.Flags, in.Mode)
+	ent, h, err := f.of(in.NodeId).Create(c, node(in.NodeId), name, in.Flags, in.Mode)
 	if errors.Is(err, unix.EEXIST) && in.Flags&unix.O_EXCL == 0 {
-		if ent, err = f.e.Lookup(node(in.NodeId), name); err == nil {
-			if h, err = f.e.Open(c, ent.Node, in.Flags&^(unix.O_CREAT|unix.O_EXCL), in.OpenFlags&fuse.OPEN_KILL_SUIDGID != 0, cancel); err != nil {
-				f.e.Forget(ent.Node, 1)
+		if ent, err = f.of(in.NodeId).Lookup(node(in.NodeId), name); err == nil {
+			if h, err = f.of(in.NodeId).Open(c, ent.Node, in.Flags&^(unix.O_CREAT|unix.O_EXCL), in.OpenFlags&fuse.OPEN_KILL_SUIDGID != 0, cancel); err != nil {
+				f.of(in.NodeId).Forget(ent.Node, 1)
 			}
 		}
 	}
@@ -155,7 +159,7 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	}
 	f.entryOut(in.NodeId, &ent, &out.EntryOut)
 	f.changed(in.NodeId, name)
-	f.opened(h, &out.OpenOut)
+	f.opened(in.NodeId, h, &out.OpenOut)
 	return fuse.OK
 }
 
@@ -166,12 +170,12 @@ func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut
 	}
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
-	ent, h, err := f.e.Tmpfile(c, node(in.NodeId), in.Flags, in.Mode)
+	ent, h, err := f.of(in.NodeId).Tmpfile(c, node(in.NodeId), in.Flags, in.Mode)
 	if err != nil {
 		return f.status("tmpfile", err)
 	}
 	f.entryOut(in.NodeId, &ent, &out.EntryOut)
-	f.opened(h, &out.OpenOut)
+	f.opened(in.NodeId, h, &out.OpenOut)
 	return fuse.OK
 }
 
@@ -180,9 +184,9 @@ func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	switch h := f.handles.drop(in.Fh).(type) {
 	case *overlay.Handle:
 		if h.Backed() {
-			f.detach(h)
+			f.detach(backingKey{f.space(in.NodeId), h.Node()})
 		}
-		f.e.Release(h)
+		f.of(in.NodeId).Release(h)
 		f.changed(in.NodeId, "")
 	case *virtualFile:
 		h.close()
@@ -195,7 +199,7 @@ func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 func (f *face) Read(_ <-chan struct{}, in *fuse.ReadIn, b []byte) (fuse.ReadResult, fuse.Status) {
 	switch h := f.handles.get(in.Fh).(type) {
 	case *overlay.Handle:
-		n, err := f.e.Read(h, b[:min(len(b), int(in.Size))], int64(in.Offset))
+		n, err := f.of(in.NodeId).Read(h, b[:min(len(b), int(in.Size))], int64(in.Offset))
 		return fuse.ReadResultData(b[:n]), f.status("read", err)
 	case *virtualFile:
 		n, err := h.read(b[:min(len(b), int(in.Size))], int64(in.Offset))
@@ -211,7 +215,7 @@ func (f *face) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, 
 	case *overlay.Handle:
 		atEnd := in.Flags&unix.O_APPEND != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0
 		kill := in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0
-		n, err := f.e.Write(f.caller(&in.InHeader), h, data, int64(in.Offset), atEnd, kill)
+		n, err := f.of(in.NodeId).Write(f.caller(&in.InHeader), h, data, int64(in.Offset), atEnd, kill)
 		if kill && h.Privileged() {
 			// The kernel keeps the mode otherwise, and would run the file as its owner. It takes no lock for attributes alone.
 			f.server.InodeNotify(in.NodeId, -1, 0)
@@ -233,10 +237,10 @@ func (f *face) Writev(<-chan struct{}, *fuse.WriteIn, [][]byte) (uint32, fuse.St
 // CopyFileRange is copy_file_range(2).
 func (f *face) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
 	from, to := f.handles.file(in.FhIn), f.handles.file(in.FhOut)
-	if from == nil || to == nil {
+	if from == nil || to == nil || !f.same(in.NodeId, in.NodeIdOut) {
 		return 0, fuse.Status(unix.EXDEV) // the kernel then copies by reading and writing
 	}
-	n, err := f.e.CopyRange(f.caller(&in.InHeader), from, int64(in.OffIn), to, int64(in.OffOut), int(min(in.Len, 1<<30)))
+	n, err := f.of(in.NodeId).CopyRange(f.caller(&in.InHeader), from, int64(in.OffIn), to, int64(in.OffOut), int(min(in.Len, 1<<30)))
 	return uint32(n), f.status("copy_file_range", err)
 }
 
@@ -246,7 +250,7 @@ func (f *face) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	if h == nil {
 		return fuse.EBADF
 	}
-	return f.status("fallocate", f.e.Fallocate(f.caller(&in.InHeader), h, in.Mode, int64(in.Offset), int64(in.Length)))
+	return f.status("fallocate", f.of(in.NodeId).Fallocate(f.caller(&in.InHeader), h, in.Mode, int64(in.Offset), int64(in.Length)))
 }
 
 // Lseek is lseek(2) for SEEK_DATA and SEEK_HOLE.
@@ -255,7 +259,7 @@ func (f *face) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fu
 	if h == nil {
 		return fuse.Status(unix.ENOSYS)
 	}
-	off, err := f.e.Seek(h, int64(in.Offset), int(in.Whence))
+	off, err := f.of(in.NodeId).Seek(h, int64(in.Offset), int(in.Whence))
 	out.Offset = uint64(off)
 	return f.status("lseek", err)
 }
@@ -263,7 +267,7 @@ func (f *face) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fu
 // Flush comes at every close of a descriptor.
 func (f *face) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	if h := f.handles.file(in.Fh); h != nil {
-		err := f.e.Flush(h)
+		err := f.of(in.NodeId).Flush(h)
 		f.changed(in.NodeId, "")
 		return f.status("flush", err)
 	}
@@ -273,7 +277,7 @@ func (f *face) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 // Fsync is fsync(2) and fdatasync(2).
 func (f *face) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if h := f.handles.file(in.Fh); h != nil {
-		return f.status("fsync", f.e.Sync(h, in.FsyncFlags&1 != 0))
+		return f.status("fsync", f.of(in.NodeId).Sync(h, in.FsyncFlags&1 != 0))
 	}
 	return fuse.OK
 }

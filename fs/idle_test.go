@@ -17,7 +17,7 @@ func (all idle) EndIdle(keep func(tasktree.Agent) bool) []tasktree.Agent {
 
 func TestEndIdle(t *testing.T) {
 	var v viewTable
-	if v.number("viewed") == 0 {
+	if v.number(&space{}, "viewed") == 0 {
 		t.Fatal("no view")
 	}
 	var ended []tasktree.Agent

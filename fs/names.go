@@ -44,7 +44,7 @@ func (f *face) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse
 	}
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
-	ent, err := f.e.Mknod(c, node(in.NodeId), name, in.Mode, in.Rdev)
+	ent, err := f.of(in.NodeId).Mknod(c, node(in.NodeId), name, in.Mode, in.Rdev)
 	return f.made("mknod", in.NodeId, name, ent, err, out)
 }
 
@@ -58,7 +58,7 @@ func (f *face) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse
 	}
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
-	ent, err := f.e.Mkdir(c, node(in.NodeId), name, in.Mode)
+	ent, err := f.of(in.NodeId).Mkdir(c, node(in.NodeId), name, in.Mode)
 	return f.made("mkdir", in.NodeId, name, ent, err, out)
 }
 
@@ -70,7 +70,7 @@ func (f *face) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string,
 	if f.replay.by(h) {
 		return f.replay.made(h, name, out)
 	}
-	ent, err := f.e.Symlink(f.caller(h), node(h.NodeId), name, target)
+	ent, err := f.of(h.NodeId).Symlink(f.caller(h), node(h.NodeId), name, target)
 	return f.made("symlink", h.NodeId, name, ent, err, out)
 }
 
@@ -79,10 +79,10 @@ func (f *face) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.E
 	if s := fixed(in.NodeId, name, true); !s.Ok() {
 		return s
 	}
-	if isVirtual(in.Oldnodeid) {
+	if isVirtual(in.Oldnodeid) || !f.same(in.Oldnodeid, in.NodeId) {
 		return fuse.Status(unix.EXDEV)
 	}
-	ent, err := f.e.Link(f.caller(&in.InHeader), node(in.Oldnodeid), node(in.NodeId), name)
+	ent, err := f.of(in.NodeId).Link(f.caller(&in.InHeader), node(in.Oldnodeid), node(in.NodeId), name)
 	return f.made("link", in.NodeId, name, ent, err, out)
 }
 
@@ -95,7 +95,7 @@ func (f *face) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Sta
 		return f.replay.removed(h, name)
 	}
 	defer f.changed(h.NodeId, name)
-	return f.status("unlink", f.e.Unlink(f.caller(h), node(h.NodeId), name))
+	return f.status("unlink", f.of(h.NodeId).Unlink(f.caller(h), node(h.NodeId), name))
 }
 
 // Rmdir removes an empty directory.
@@ -107,7 +107,7 @@ func (f *face) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Stat
 		return f.replay.removed(h, name)
 	}
 	defer f.changed(h.NodeId, name)
-	return f.status("rmdir", f.e.Rmdir(f.caller(h), node(h.NodeId), name))
+	return f.status("rmdir", f.of(h.NodeId).Rmdir(f.caller(h), node(h.NodeId), name))
 }
 
 // Rename is renameat2(2).
@@ -123,7 +123,7 @@ func (f *face) Rename(_ <-chan struct{}, in *fuse.RenameIn, old, name string) fu
 	}
 	defer f.changed(in.NodeId, old)
 	defer f.changed(in.Newdir, name)
-	return f.status("rename", f.e.Rename(f.caller(&in.InHeader), node(in.NodeId), old, node(in.Newdir), name, uint(in.Flags)))
+	return f.status("rename", f.of(in.NodeId).Rename(f.caller(&in.InHeader), node(in.NodeId), old, node(in.Newdir), name, uint(in.Flags)))
 }
 
 // Access is asked only without default_permissions, which every mount has.

@@ -8,7 +8,10 @@ import (
 )
 
 // notifier tells the kernel what a move has changed, so that nobody sees what was cached before it.
-type notifier struct{ f *face }
+type notifier struct {
+	f  *face
+	sp *space
+}
 
 // Changed tells the kernel, and returns when it knows. The telling is done by a goroutine of its own: a notification
 // waits for the directory's lock, which a request may hold that is being handled, but never one that waits for us.
@@ -18,15 +21,15 @@ func (n *notifier) Changed(c overlay.Changes) {
 		defer close(done)
 		for _, ent := range c.Entries {
 			if ent.Dir != 0 {
-				n.said("entry", n.f.server.EntryNotify(uint64(ent.Dir), ent.Name))
+				n.said("entry", n.f.server.EntryNotify(n.sp.id(ent.Dir), ent.Name))
 			}
 		}
 		for _, id := range c.Nodes {
-			n.said("inode", n.f.server.InodeNotify(uint64(id), 0, 0))
+			n.said("inode", n.f.server.InodeNotify(n.sp.id(id), 0, 0))
 		}
 	}()
 	<-done
-	n.f.replay.show(c)
+	n.f.replay.show(n.sp, c)
 }
 
 // said logs what the kernel says to a notification. That it does not know the name or the inode is well.

@@ -61,7 +61,7 @@ const (
 
 // show replays a move if anybody watches, and waits for it, but not for ever. It does not wait at all as long as nobody was
 // seen to watch: finding out takes longer than a small move.
-func (r *replay) show(c overlay.Changes) {
+func (r *replay) show(sp *space, c overlay.Changes) {
 	if len(r.command) == 0 || len(c.Entries)+len(c.Objects) == 0 {
 		return
 	}
@@ -78,7 +78,7 @@ func (r *replay) show(c overlay.Changes) {
 		defer r.under.Done()
 		defer r.queued.Add(-1)
 		defer close(done)
-		r.run(c)
+		r.run(sp, c)
 	}()
 	if !r.heard.Load() && ahead < showQueue {
 		return
@@ -92,7 +92,7 @@ func (r *replay) show(c overlay.Changes) {
 	}
 }
 
-func (r *replay) run(c overlay.Changes) {
+func (r *replay) run(sp *space, c overlay.Changes) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	if r.dev == 0 {
@@ -109,7 +109,7 @@ func (r *replay) run(c overlay.Changes) {
 	if w.none() {
 		return
 	}
-	steps := r.steps(c, w)
+	steps := r.steps(sp, c, w)
 	if len(steps) == 0 {
 		return
 	}
@@ -121,7 +121,7 @@ func (r *replay) run(c overlay.Changes) {
 		r.f.log.Warn("watchers are not told of a move", "err", err)
 		return
 	}
-	if err := r.replay(child, steps); err != nil {
+	if err := r.replay(child, sp, steps); err != nil {
 		r.f.log.Warn("watchers were not told of all of a move", "err", err)
 		child.end()
 	}
@@ -129,7 +129,7 @@ func (r *replay) run(c overlay.Changes) {
 
 // steps are what there is to show, in the order in which a program would do it: what is removed first, then what is
 // made, a directory before what is in it.
-func (r *replay) steps(c overlay.Changes, w watched) []*showing {
+func (r *replay) steps(sp *space, c overlay.Changes, w watched) []*showing {
 	var removed, made, changed []*showing
 	fresh, busy := map[string]bool{}, map[uint64]bool{}
 	for i := range c.Entries {
@@ -138,14 +138,14 @@ func (r *replay) steps(c overlay.Changes, w watched) []*showing {
 		if ent.Path == "" || ent.Dir == 0 || !ent.Had && !ent.Has || !w.has(ent.DirIno) && !(ent.Had && w.has(ent.WasIno)) {
 			continue
 		}
-		s := showing{dir: ent.Dir, name: ent.Name, was: ent.Was, replaced: ent.Had && ent.Has}
+		s := showing{sp: sp, dir: ent.Dir, name: ent.Name, was: ent.Was, replaced: ent.Had && ent.Has}
 		var kind uint32
 		if ent.Has {
-			now, err := r.f.e.Lookup(ent.Dir, ent.Name)
+			now, err := sp.e.Lookup(ent.Dir, ent.Name)
 			if err != nil {
 				continue // it has gone again
 			}
-			r.f.e.Forget(now.Node, 1)
+			sp.e.Forget(now.Node, 1)
 			if ent.Had && now.Stat.Ino == ent.WasIno {
 				continue // it is what it was
 			}
@@ -183,7 +183,7 @@ func (r *replay) steps(c overlay.Changes, w watched) []*showing {
 }
 
 func (s *showing) clone() *showing {
-	return &showing{step: s.step, dir: s.dir, name: s.name, was: s.was, replaced: s.replaced}
+	return &showing{step: s.step, sp: s.sp, dir: s.dir, name: s.name, was: s.was, replaced: s.replaced}
 }
 
 // bounded is the steps, or, when they are too many, one for each of their directories.
@@ -209,7 +209,7 @@ func (r *replay) bounded(steps []*showing) []*showing {
 
 // replay has the child make the steps. A step that fails is passed over: what it would show has changed meanwhile, or the
 // daemon may not make it.
-func (r *replay) replay(child *shower, steps []*showing) error {
+func (r *replay) replay(child *shower, sp *space, steps []*showing) error {
 	if err := child.owns(&r.pid); err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (r *replay) replay(child *shower, steps []*showing) error {
 	defer r.now.Store(nil)
 	limit := time.AfterFunc(showLimit, child.kill)
 	defer limit.Stop()
-	said, err := child.ask(&showStep{Op: showBegin, Path: []byte(r.dir), Dev: statDev(r.dev)})
+	said, err := child.ask(&showStep{Op: showBegin, Path: []byte(path.Join(r.dir, sp.path)), Dev: statDev(r.dev)})
 	if err == nil && said != "" {
 		err = showFailure(said)
 	}

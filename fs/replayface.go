@@ -14,6 +14,7 @@ const fakeBase = uint64(1) << 63
 // showing is the step that the child is making.
 type showing struct {
 	step showStep
+	sp   *space
 	dir  overlay.NodeID
 	name string
 	was  overlay.NodeID // what was there, 0: nobody knows it
@@ -26,7 +27,7 @@ type showing struct {
 }
 
 func (s *showing) at(dir uint64, name string) bool {
-	return s != nil && s.dir == overlay.NodeID(dir) && s.name == name
+	return s != nil && s.sp != nil && s.sp.id(s.dir) == dir && s.name == name
 }
 
 // by says whether a request is the child's.
@@ -53,8 +54,8 @@ func (r *replay) lookup(h *fuse.InHeader, name string, out *fuse.EntryOut) (fuse
 		out.NodeId = 0
 		return fuse.OK, true
 	case showDelete:
-		if ent, err := r.f.e.Lookup(s.dir, name); err == nil {
-			r.f.e.Forget(ent.Node, 1)
+		if ent, err := s.sp.e.Lookup(s.dir, name); err == nil {
+			s.sp.e.Forget(ent.Node, 1)
 			if !s.replaced {
 				return fuse.OK, false // somebody has made it meanwhile
 			}
@@ -70,15 +71,15 @@ func (r *replay) lookup(h *fuse.InHeader, name string, out *fuse.EntryOut) (fuse
 // never was. A directory is always the latter: the kernel marks the one that it removes as dead for good.
 func (r *replay) fake(s *showing, out *fuse.EntryOut) {
 	if s.was != 0 && s.step.Kind != unix.S_IFDIR {
-		if ent, err := r.f.e.LookupNode(s.was); err == nil {
+		if ent, err := s.sp.e.LookupNode(s.was); err == nil {
 			if uint32(ent.Stat.Mode)&unix.S_IFMT != unix.S_IFDIR {
 				ent.Stat.Nlink++ // the kernel takes it away again
-				entryOut(&ent, out)
+				r.f.entryOut(s.sp.id(s.dir), &ent, out)
 				out.SetEntryTimeout(0)
 				out.SetAttrTimeout(0)
 				return
 			}
-			r.f.e.Forget(ent.Node, 1)
+			s.sp.e.Forget(ent.Node, 1)
 		}
 	}
 	out.NodeId, out.Generation = fakeBase+r.fakes.Add(1), 1
@@ -99,16 +100,16 @@ func (r *replay) made(h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.St
 	if !s.at(h.NodeId, name) || s.step.Op != showCreate {
 		return fuse.EBUSY
 	}
-	ent, err := r.f.e.Lookup(s.dir, name)
+	ent, err := s.sp.e.Lookup(s.dir, name)
 	if err != nil {
 		return r.f.status("lookup", err)
 	}
 	if uint32(ent.Stat.Mode)&unix.S_IFMT != s.step.Kind {
-		r.f.e.Forget(ent.Node, 1)
+		s.sp.e.Forget(ent.Node, 1)
 		return fuse.EBUSY
 	}
 	s.answered.Store(true)
-	entryOut(&ent, out)
+	r.f.entryOut(h.NodeId, &ent, out)
 	return fuse.OK
 }
 
@@ -118,20 +119,20 @@ func (r *replay) created(h *fuse.InHeader, name string, out *fuse.CreateOut) fus
 	if !s.Ok() {
 		return s
 	}
-	return r.opened(overlay.NodeID(out.EntryOut.NodeId), &out.OpenOut)
+	return r.opened(out.EntryOut.NodeId, &out.OpenOut)
 }
 
 // inert is a file that the child has open: nothing is read or written by it.
 type inert struct {
-	node   overlay.NodeID
+	of     backingKey
 	backed bool
 }
 
 // opened answers an open. Where the kernel has a backing file for the inode already, every open must have it.
-func (r *replay) opened(id overlay.NodeID, out *fuse.OpenOut) fuse.Status {
-	h := &inert{node: id}
+func (r *replay) opened(id uint64, out *fuse.OpenOut) fuse.Status {
+	h := &inert{of: backingKey{r.f.space(id), node(id)}}
 	out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
-	if backing, ok := r.f.backings.attachAgain(id); ok {
+	if backing, ok := r.f.backings.attachAgain(h.of); ok {
 		h.backed = true
 		out.OpenFlags, out.BackingID = fuse.FOPEN_PASSTHROUGH|fuse.FOPEN_NOFLUSH, backing
 	}
@@ -142,15 +143,15 @@ func (r *replay) opened(id overlay.NodeID, out *fuse.OpenOut) fuse.Status {
 // released ends such a file.
 func (r *replay) released(h *inert) {
 	if h.backed {
-		r.f.detachNode(h.node)
+		r.f.detach(h.of)
 	}
 }
 
 // attachAgain counts one more open of a node that is open for passthrough.
-func (t *backingTable) attachAgain(id overlay.NodeID) (backing int32, ok bool) {
+func (t *backingTable) attachAgain(k backingKey) (backing int32, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b := t.ids[id]
+	b := t.ids[k]
 	if b == nil {
 		return 0, false
 	}
@@ -160,7 +161,7 @@ func (t *backingTable) attachAgain(id overlay.NodeID) (backing int32, ok bool) {
 
 // setAttr answers with the attributes as they are.
 func (r *replay) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	st, err := r.f.e.GetAttr(node(in.NodeId), nil)
+	st, err := r.f.of(in.NodeId).GetAttr(node(in.NodeId), nil)
 	if err != nil {
 		return r.f.status("getattr", err)
 	}

@@ -93,12 +93,13 @@ func Mount(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := &backend{ids: f.ids, log: s.store.log, logger: o.Logger}
+	back := &backend{Refusals: &control.Refusals{}, ids: f.ids, log: s.store.log, logger: o.Logger}
+	f.main = &space{back: back}
 	s.engine, err = overlay.Open(overlay.Options{
 		DirFDs: dirFDs(),
 		Guard:  guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
-		Notify: &notifier{f: f}, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
+		Notify: &notifier{f: f, sp: f.main}, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {
 			if err := s.store.log.line(line); err != nil {
 				o.Logger.Warn("the event log cannot be written", "err", err)
@@ -115,9 +116,8 @@ func Mount(o Options) (*Server, error) {
 	if !s.store.elsewhere {
 		storeDir = o.Dir + "/" + overlay.StoreName
 	}
-	f.e = s.engine
+	f.main.e = s.engine
 	back.Engine, back.info = s.engine, control.Info{PID: os.Getpid(), Mount: o.Dir, Store: storeDir, Transport: "classic"}
-	f.backend = back
 	if err := s.serve(); err != nil {
 		return nil, err
 	}

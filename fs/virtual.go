@@ -33,6 +33,7 @@ type virtual struct {
 	agent tasktree.Agent // whose tree it is: trees of task 0 differ
 	view  uint64         // the view that this `.tt` is in
 	as    bool           // `.tt/as`
+	space *space         // `.tt/forks/NAME/tree`: it is this one's root
 }
 
 // virtualTable is the names below `.tt` that the kernel knows.
@@ -93,14 +94,17 @@ func (t *virtualTable) forget(id, n uint64) {
 }
 
 func (f *face) who(h *fuse.InHeader) control.Caller {
+	if f.replay.by(h) {
+		return control.Caller{Agent: tasktree.User, PID: int(h.Pid)} // it only walks to the tree that it is to show
+	}
 	w := f.ids.Resolve(h.Pid)
 	c := control.Caller{Agent: w.Agent, PID: w.Proc.PID}
-	view := viewOf(h.NodeId)
+	number := viewOf(h.NodeId)
 	if v := f.virtuals.get(h.NodeId); v != nil {
-		view = v.view
+		number = v.view
 	}
-	if a := f.views.agent(view); a != "" {
-		c.Agent = a
+	if v, ok := f.views.at(number); ok {
+		c.Agent = f.through(v, number<<viewShift, w.Agent)
 	}
 	return c
 }
@@ -110,14 +114,14 @@ func (f *face) who(h *fuse.InHeader) control.Caller {
 func (f *face) lookupVirtual(h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	var v virtual
 	if !isVirtual(h.NodeId) {
-		v = virtual{path: overlay.StoreName, n: control.Tree(f.backend), view: viewOf(h.NodeId)}
+		v = virtual{path: overlay.StoreName, n: control.Tree(f.space(h.NodeId).back), view: viewOf(h.NodeId)}
 	} else {
 		dir := f.virtuals.get(h.NodeId)
 		if dir == nil {
 			return fuse.Status(unix.ESTALE)
 		}
 		if dir.as {
-			ent, view, err := f.openView(name, f.who(h))
+			ent, view, err := f.openView(f.spaceOf(dir.view), name, f.who(h))
 			if err != nil {
 				return f.status("lookup", err)
 			}
@@ -127,6 +131,9 @@ func (f *face) lookupVirtual(h *fuse.InHeader, name string, out *fuse.EntryOut) 
 		var err error
 		if v, err = f.below(dir, name, f.who(h)); err != nil {
 			return f.status("lookup", err)
+		}
+		if v.space != nil {
+			return f.lookupFork(v.space, out)
 		}
 	}
 	st, err := f.statVirtual(&v)
@@ -156,6 +163,11 @@ func (f *face) below(dir *virtual, name string, c control.Caller) (virtual, erro
 		return v, err
 	}
 	v.n = n
+	if gate, ok := n.(control.Gate); ok {
+		if err := gate.Enter(c); err != nil {
+			return v, err
+		}
+	}
 	if n.Kind() == control.Foreign {
 		what, err := n.Open(c)
 		if err != nil {
@@ -164,6 +176,7 @@ func (f *face) below(dir *virtual, name string, c control.Caller) (virtual, erro
 		if tree, ok := what.(*overlay.Tree); ok {
 			v.tree, v.agent = tree, c.Agent
 		}
+		v.space, _ = what.(*space)
 	}
 	return v, nil
 }
@@ -282,7 +295,7 @@ func (f *face) openVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	case v.tree != nil:
 		h.tree, h.in = v.tree, v.in
 	case v.n.Kind() == control.Ctl:
-		h.session, writes = control.NewSession(f.backend, c), false
+		h.session, writes = control.NewSession(f.spaceOf(v.view).back, c), false
 	case v.n.Kind() == control.Foreign:
 		var what any
 		if what, err = v.n.Open(c); err == nil {

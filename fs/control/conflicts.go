@@ -31,11 +31,7 @@ func conflicts(d builder, b Backend) {
 		return
 	}
 	d.file("conflicts", func(c Caller) ([]byte, error) {
-		var s strings.Builder
-		for _, ent := range r.Conflicts(c.Agent) {
-			fmt.Fprintf(&s, "%s\t%s\t%d\t%s\t%s\n", quote(ent.Path), ent.Agent, ent.Task, stamp(ent.Started), ent.Title)
-		}
-		return []byte(s.String()), nil
+		return conflictLines(r.Conflicts(c.Agent)), nil
 	})
 	d.file("conflicts.json", func(c Caller) ([]byte, error) {
 		all := r.Conflicts(c.Agent)
@@ -45,4 +41,13 @@ func conflicts(d builder, b Backend) {
 		j, err := json.MarshalIndent(all, "", "  ")
 		return append(j, '\n'), err
 	})
+}
+
+// conflictLines is a line a path.
+func conflictLines(all []ConflictEntry) []byte {
+	var s strings.Builder
+	for _, ent := range all {
+		fmt.Fprintf(&s, "%s\t%s\t%d\t%s\t%s\n", quote(ent.Path), ent.Agent, ent.Task, stamp(ent.Started), ent.Title)
+	}
+	return []byte(s.String())
 }

@@ -39,6 +39,7 @@ func root(b Backend) Node {
 	d.add("tasks", tasks(b))
 	d.add("at", at(b))
 	d.add("agents", agents(b))
+	forks(d, b)
 	return d.d
 }
 
