@@ -33,6 +33,7 @@ var errnos = map[overlay.Kind]syscall.Errno{
 	overlay.Stale:       syscall.ESTALE,
 	overlay.Partial:     syscall.ENODATA,
 	overlay.Busy:        syscall.EBUSY,
+	overlay.Pruned:      syscall.ENOENT,
 }
 
 // errno is the only place where an error becomes an errno. known is false for one that nobody foresaw: it is EIO.
@@ -72,6 +73,7 @@ var kinds = map[overlay.Kind]control.Kind{
 	overlay.Exists:      control.Exists,
 	overlay.Fenced:      control.Stale,
 	overlay.NoPath:      control.NoFile,
+	overlay.Pruned:      control.Pruned,
 }
 
 // controlError gives an error of the engine or of identity the kind under which ctl tells it.

@@ -11,7 +11,13 @@ import (
 // Errors: nothing was changed, except that after a failing fdatasync or a write that could not be taken back the journal is
 // failed (every later Commit returns that error, ErrIO) and whether the batch is there is known only after the next Open.
 // Durability: when it returns nil the batch survives the death of the process; with SyncEvery also a power cut.
-func (j *Journal) Commit(b *Batch) error {
+func (j *Journal) Commit(b *Batch) error { return j.commit(b, j.o.FloorBytes) }
+
+// CommitFreeing is Commit for a batch that leads to more space than it takes, so that a store which has come down to its
+// floor can be emptied: it may use half of the floor.
+func (j *Journal) CommitFreeing(b *Batch) error { return j.commit(b, j.o.FloorBytes/2) }
+
+func (j *Journal) commit(b *Batch, floor int64) error {
 	if err := j.enter("commit"); err != nil {
 		return err
 	}
@@ -24,17 +30,21 @@ func (j *Journal) Commit(b *Batch) error {
 	case len(b.buf) == 0:
 		return nil
 	}
-	lsn, err := j.append(b, payloadSum(j.seed, b.buf[recordHead:]))
+	lsn, err := j.append(b, payloadSum(j.seed, b.buf[recordHead:]), floor)
 	if err != nil || !j.o.SyncEvery {
 		return err
 	}
 	return j.syncTo(lsn)
 }
 
-func (j *Journal) append(b *Batch, sum uint32) (lsn uint64, err error) {
+func (j *Journal) append(b *Batch, sum uint32, floor int64) (lsn uint64, err error) {
 	j.appendMu.Lock()
 	defer j.appendMu.Unlock()
-	if err := j.readyLocked(int64(len(b.buf))); err != nil {
+	return j.appendLocked(b, sum, floor)
+}
+
+func (j *Journal) appendLocked(b *Batch, sum uint32, floor int64) (lsn uint64, err error) {
+	if err := j.readyLocked(int64(len(b.buf)), floor); err != nil {
 		return 0, err
 	}
 	lsn = j.lastLSN + 1
@@ -57,7 +67,7 @@ func (j *Journal) append(b *Batch, sum uint32) (lsn uint64, err error) {
 }
 
 // readyLocked finds room for n bytes: in memory, above the floor and in the tail segment.
-func (j *Journal) readyLocked(n int64) error {
+func (j *Journal) readyLocked(n, floor int64) error {
 	for j.failed == nil && j.ckptErr == nil && !j.stopping && j.memBytes() > 4*j.o.MemBytes {
 		j.kickCheckpoint()
 		j.roomy.Wait()
@@ -65,7 +75,7 @@ func (j *Journal) readyLocked(n int64) error {
 	if j.failed != nil {
 		return j.failed
 	}
-	ok, err := j.space.take(j.o.disk, j.dir, n, j.o.FloorBytes)
+	ok, err := j.space.take(j.o.disk, j.dir, n, floor)
 	if err != nil {
 		return fail("commit", j.dir, ErrIO, err)
 	}

@@ -23,10 +23,11 @@
 //
 // # Lock order
 //
-//	Journal.ckptMu        one checkpoint at a time; held over disk waits
-//	  Journal.syncMu      one fdatasync at a time, on behalf of all that wait
-//	    Journal.appendMu  the tail: LSN, offset, the write itself
-//	      Journal.mu      what readers see: memtables, the map of segments, the checkpoint position; never held over a wait
+//	Journal.compactMu       one Compact at a time
+//	  Journal.ckptMu        one checkpoint at a time; held over disk waits
+//	    Journal.syncMu      one fdatasync at a time, on behalf of all that wait
+//	      Journal.appendMu  the tail: LSN, offset, the write itself
+//	        Journal.mu      what readers see: memtables, the map of segments, the checkpoint position; never held over a wait
 //
 // # Bytes on disk
 //

@@ -187,6 +187,9 @@ func faultOnce(t *testing.T, n, count int, sync bool) (reached bool) {
 			if i == 1 {
 				_ = j.Checkpoint()
 			}
+			if i == 2 {
+				_ = j.Compact()
+			}
 		}
 		if round == 0 {
 			_ = j.Close()

@@ -69,6 +69,8 @@ type Journal struct {
 	idle  chan struct{}
 	once  sync.Once
 
+	compactMu sync.Mutex // one Compact at a time; above ckptMu
+
 	ckptMu sync.Mutex
 	// pending is the work of a checkpoint that was begun and has failed since.
 	pending *flushWork // +checklocks:ckptMu

@@ -85,6 +85,17 @@ func (m *model) checkpoint(t *rapid.T) {
 	m.note()
 }
 
+func (m *model) compact(t *rapid.T) {
+	if err := m.j.Compact(); err != nil {
+		t.Fatal(err)
+	}
+	m.history = nil
+	m.note()
+	if dead := m.j.mostlyDead(); len(dead) > 0 {
+		t.Fatalf("segments that are mostly dead are left: %v", dead)
+	}
+}
+
 func (m *model) reopen(t *rapid.T) {
 	if err := m.j.Close(); err != nil {
 		t.Fatal(err)
@@ -178,7 +189,7 @@ func TestModel(t *testing.T) {
 		defer func() { _ = m.j.Close() }()
 		rt.Repeat(map[string]func(*rapid.T){
 			"commit": m.commit, "commit2": m.commit, "commit3": m.commit, "commit4": m.commit,
-			"checkpoint": m.checkpoint, "reopen": m.reopen, "crash": m.crash, "verify": m.verify, "": m.check,
+			"checkpoint": m.checkpoint, "compact": m.compact, "reopen": m.reopen, "crash": m.crash, "verify": m.verify, "": m.check,
 		})
 	})
 }

@@ -16,7 +16,7 @@ type Plan struct {
 }
 
 // PlanSwitch is the way from the agent's active task to another of its tasks, 0 included: back to the newest task that
-// both chains share, then forward. Errors: NoTask, OtherAgent.
+// both chains share, then forward. Errors: NoTask, OtherAgent, Pruned when the way leads through a task without images.
 func (t *Tree) PlanSwitch(a Agent, to TaskID) (Plan, error) {
 	if err := t.owned("switch", a, to); err != nil {
 		return Plan{}, err
@@ -34,7 +34,7 @@ func (t *Tree) PlanSwitch(a Agent, to TaskID) (Plan, error) {
 	for _, id := range forward[shared:] {
 		p.Steps = append(p.Steps, Step{Task: id, Redo: true})
 	}
-	return p, nil
+	return t.unpruned("switch", p)
 }
 
 // PlanUndo goes to the parent of the agent's active task. Errors: AtRoot.

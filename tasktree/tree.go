@@ -39,12 +39,27 @@ type Task struct {
 	Over TaskID
 	// Sealed says that the task was left by a move: it is immutable.
 	Sealed bool
-	// Started and Ended are for people; nothing is decided by them. A zero Ended: not ended.
+	// Started and Ended are for people; nothing but its age is decided by them. A zero Ended: not ended.
 	Started, Ended time.Time
 	// Files is the number of paths that the task changed, as counted when it was last left.
 	Files int
 	// Incomplete says that a before-image could not be kept (--on-store-error pass).
 	Incomplete bool
+	// Touched is when the task was last written to or moved, as far as that is remembered: it decides, with Started and
+	// Ended, how old the task is. Pruned says that its images were given up.
+	Touched time.Time
+	Pruned  bool
+}
+
+// Active is when anything last happened in the task.
+func (k *Task) Active() time.Time {
+	at := k.Started
+	for _, t := range []time.Time{k.Ended, k.Touched} {
+		if t.After(at) {
+			at = t
+		}
+	}
+	return at
 }
 
 // Status is where a task stands relative to its agent's active chain.
@@ -70,6 +85,7 @@ const (
 	NothingToDo Kind = "Nothing to redo"
 	OtherAgent  Kind = "the task belongs to another agent"
 	Invalid     Kind = "the task does not fit the tree"
+	Pruned      Kind = "its history was pruned"
 )
 
 // Error is a refusal of the tree. Errors: Kind by errors.Is.

@@ -115,6 +115,7 @@ var causes = []struct {
 	{overlay.NoAgent, exitNoTask},
 	{overlay.AtRoot, exitNoTask},
 	{overlay.NothingToDo, exitNoTask},
+	{overlay.Pruned, exitNoTask},
 	{syscall.ENOTCONN, exitNotMounted},
 	{syscall.ECONNABORTED, exitNotMounted},
 }

@@ -27,6 +27,7 @@ const (
 	NoSpace     Kind = "No space left in the store"
 	Stale       Kind = "Changed after you read it"
 	Partial     Kind = "Read only in part"
+	Pruned      Kind = "Pruned: what it was before is not kept any more"
 	Failed      Kind = "Input/output error"
 )
 
@@ -49,6 +50,7 @@ var errnos = []struct {
 	{NoSpace, syscall.ENOSPC},
 	{Stale, syscall.ESTALE},
 	{Partial, syscall.ENODATA},
+	{Pruned, syscall.ENOENT},
 	{Failed, syscall.EIO},
 }
 

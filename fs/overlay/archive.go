@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"context"
 	"io"
 	"sync"
 	"time"
@@ -31,7 +32,7 @@ func (e *Engine) startArchiver() {
 		defer e.arch.done.Done()
 		t := time.NewTicker(archivePause)
 		defer t.Stop()
-		for {
+		for first := true; ; first = false {
 			select {
 			case <-e.arch.stop:
 				return
@@ -43,8 +44,17 @@ func (e *Engine) startArchiver() {
 					e.sweepMapped(true)
 					e.leaveOp()
 				}
+				if err := e.keepTouched(); err != nil {
+					e.log.Warn("when tasks were written to is kept later", "err", err)
+				}
 				if err := e.Archive(); err != nil {
 					e.log.Warn("the archiver goes on later", "err", err)
+				}
+				if !first {
+					continue
+				}
+				if _, err := e.Sweep(); err != nil && !e.stopping() { // what a death left over
+					e.log.Warn("what nobody needs is given back later", "err", err)
 				}
 			}
 		}
@@ -63,6 +73,22 @@ func (e *Engine) stopArchiver() {
 	e.arch.done.Wait()
 }
 
+// whileOpen is done when the engine is being closed.
+func (e *Engine) whileOpen() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if e.arch.stop != nil {
+		stop := e.arch.stop
+		go func() {
+			select {
+			case <-stop:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
+}
+
 func (e *Engine) stopping() bool {
 	select {
 	case <-e.arch.stop:
@@ -75,7 +101,7 @@ func (e *Engine) stopping() bool {
 // Archive makes one round over the sealed tasks. Errors: NoSpace, IO; what was archived before stays archived.
 func (e *Engine) Archive() error {
 	for _, k := range e.Tasks() {
-		if !k.Sealed || e.archived(k.ID) {
+		if !k.Sealed || k.Pruned || e.archived(k.ID) {
 			continue
 		}
 		if err := e.archiveTask(k.ID); err != nil {
@@ -140,6 +166,8 @@ func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
 	if e.closed {
 		return nil
 	}
+	e.blobMu.RLock()
+	defer e.blobMu.RUnlock()
 	im := newImages()
 	err := e.j.Scan(key(kPiece, uint64(id), uint64(o)), func(k, v []byte) error { return im.add(k, v) })
 	if err != nil || im.contents[o] == nil {
@@ -171,6 +199,7 @@ func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
 	if err := e.j.Commit(&b); err != nil {
 		return storeError("archive", err)
 	}
+	e.forgetView() // it names the copies
 	for _, c := range copies {
 		e.dropCopy(c)
 	}

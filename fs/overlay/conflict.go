@@ -212,15 +212,23 @@ func (e *Engine) takesAway(a tasktree.Agent, at spot, want OID, since uint64, be
 // foreignBelow is, for every directory, what other agents' tasks that are not undone touched at any depth below it.
 func (e *Engine) foreignBelow(a tasktree.Agent) (map[OID][]foreignTouch, error) {
 	out := map[OID][]foreignTouch{}
+	pruned, err := e.prunedThings()
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range e.Tasks() {
 		if k.Agent == a || e.StatusOf(k.ID) == tasktree.Undone {
 			continue
 		}
-		im, err := e.readImages(k.ID)
-		if err != nil {
-			return nil, err
+		things := pruned[k.ID]
+		if !k.Pruned {
+			im, err := e.readImages(k.ID)
+			if err != nil {
+				return nil, err
+			}
+			things = im.things()
 		}
-		for _, t := range im.things() {
+		for _, t := range things {
 			v, found, err := e.j.Get(t.key(k.ID))
 			if err != nil {
 				return nil, storeError("look for conflicts", err)

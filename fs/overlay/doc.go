@@ -24,7 +24,8 @@
 //
 // # Locks
 //
-//	Engine.gate            read: one operation; write: a move, beginning a task, closing
+//	Engine.pruneMu         one prune or sweep, and closing
+//	 Engine.gate           read: one operation; write: a move, beginning a task, closing
 //	 Engine.renames        write: a rename between directories; read: the removal of a directory
 //	  node.dir.mu          entries of one directory; a parent before its child, else two by node id
 //	    node.mu            content, metadata and open handles of one inode; two by node id

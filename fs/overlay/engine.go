@@ -139,6 +139,12 @@ type Engine struct {
 	temp      []gitignore.Pattern // the class TEMP
 	count     counters
 	small     sync.Pool // *[]byte of smallBytes+1
+
+	pruneMu sync.Mutex    // one prune or sweep at a time; above the gate
+	ending  atomic.Bool   // Close was called: a prune ends where it is
+	swaps   atomic.Uint64 // counts moves at their begin and their end: odd while one is under way
+	pruned  sync.Map      // tasktree.TaskID of the tasks whose images were given up
+	blobMu  sync.RWMutex  // read: a blob is put and then named in the journal; write: what the journal names is counted
 }
 
 // smallBytes is the size up to which content is kept in the journal record itself.
@@ -213,7 +219,10 @@ func Open(o Options) (*Engine, error) {
 // Close waits for the operations under way, ends the archiver and lets the descriptors go. Everything was in the
 // journal before.
 func (e *Engine) Close() error {
+	e.ending.Store(true)
 	e.stopArchiver()
+	e.pruneMu.Lock()
+	defer e.pruneMu.Unlock()
 	e.gate.Lock()
 	defer e.gate.Unlock()
 	if e.closed {

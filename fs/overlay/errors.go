@@ -38,6 +38,7 @@ const (
 	Stale       Kind = "changed since it was read"
 	Partial     Kind = "read only in part"
 	Busy        Kind = "being rewritten"
+	Pruned      Kind = "pruned: what it was before is not kept any more"
 )
 
 // Error is a refusal or failure of the engine. Errors: Kind and the cause, by errors.Is.
@@ -107,11 +108,16 @@ func treeError(op string, err error) error {
 		kind = NothingToDo
 	case errors.Is(err, tasktree.OtherAgent):
 		kind = NotYours
+	case errors.Is(err, tasktree.Pruned):
+		kind = Pruned
 	}
 	var at *tasktree.Error
 	path := ""
 	if errors.As(err, &at) && at.Task != 0 {
 		path = fmt.Sprintf("task %d", at.Task)
+	}
+	if kind == Pruned {
+		return fail(op, path, kind, errors.New("a later task can still be reached; `ttfs log` shows which are pruned"))
 	}
 	return fail(op, path, kind, nil)
 }

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -143,12 +144,15 @@ func (im *images) add(k, v []byte) error {
 	return errShort
 }
 
-// readImages reads what a task keeps. Errors: Damaged, IO.
+// readImages reads what a task keeps. Errors: Pruned, Damaged, IO.
 func (e *Engine) readImages(t tasktree.TaskID) (*images, error) {
 	return e.readImagesAt(nil, t)
 }
 
 func (e *Engine) readImagesAt(before []byte, t tasktree.TaskID) (*images, error) {
+	if e.isPruned(t) {
+		return nil, fail("read", fmt.Sprintf("task %d", t), Pruned, nil)
+	}
 	im := newImages()
 	for _, letter := range []byte{kEntry, kMeta, kContent, kPiece} {
 		err := e.j.Scan(append(slices.Clone(before), key(letter, uint64(t))...), func(k, v []byte) error {

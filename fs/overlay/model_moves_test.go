@@ -21,6 +21,7 @@ func (m *machine) move() {
 	var err error
 	to := a.at
 	ids := slices.Sorted(maps.Keys(a.tasks))
+	ids = slices.DeleteFunc(ids, func(id tasktree.TaskID) bool { return a.tasks[id].gone && m.rng.IntN(5) > 0 })
 	what := m.rng.IntN(8)
 	switch what {
 	case 0, 1, 2:
@@ -37,10 +38,17 @@ func (m *machine) move() {
 	default:
 		to = ids[m.rng.IntN(len(ids))]
 	}
-	if os.Getenv("NOHIST") == "" && m.rng.IntN(3) == 0 {
-		m.history(to, ids[m.rng.IntN(len(ids))])
+	if os.Getenv("NOHIST") == "" && m.rng.IntN(3) == 0 && !a.tasks[to].gone {
+		m.history(to, m.reachable(ids))
 	}
 	m.note("move to %d (%d)", to, what)
+	if a.tasks[to].gone {
+		m.refused(what, to)
+		if goesOn {
+			a.tasks[a.at].fs = nil
+		}
+		return
+	}
 	switch what {
 	case 3, 4:
 		res, err = m.e.Undo(a.agent, MoveOptions{})
@@ -92,7 +100,7 @@ func (m *machine) history(to, id tasktree.TaskID) {
 		got[c.Path] = c.Op
 	}
 	m.listed(fmt.Sprintf("preview of %d", to), got, a.fs, a.tasks[to].fs)
-	if r := a.tasks[id]; id != 0 && r.fs != nil {
+	if r := a.tasks[id]; id != 0 && r.fs != nil && !a.tasks[r.parent].gone {
 		files, err := m.e.Files(id)
 		m.must(err)
 		got := map[string]string{}

@@ -28,6 +28,7 @@ type remembered struct {
 	parent tasktree.TaskID
 	fs     *naive            // nil while the task goes on
 	disk   map[string]string // the snapshot
+	gone   bool              // it was pruned, or all ways to it
 }
 
 // machine does random operations and moves and holds the engine against the naive filesystem.
@@ -355,12 +356,17 @@ func runMachine(t *testing.T, seed uint64, n int) {
 		case 2:
 			m.note("archive")
 			m.must(m.e.Archive())
+		case 3, 4:
+			m.prune()
 		}
 	}
 	for _, a := range m.actors {
 		m.turn(a)
 		m.leave()
 		for _, id := range slices.Sorted(maps.Keys(a.tasks)) {
+			if a.tasks[id].gone {
+				continue
+			}
 			m.note("last move to %d", id)
 			_, err := m.e.Switch(a.agent, id, MoveOptions{})
 			m.must(err)

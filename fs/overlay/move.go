@@ -219,6 +219,8 @@ func decodeMover(e *Engine, b []byte) (m *mover, prepared bool, err error) {
 }
 
 func (m *mover) run() error {
+	m.e.swaps.Add(1) // see sweep.go
+	defer m.e.swaps.Add(1)
 	if len(m.plan.Steps) > 0 {
 		if err := m.begin(); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 
 // counters count since the engine was opened.
 type counters struct {
-	records, refused, moves, tasks, archived, guarded atomic.Uint64
+	records, refused, moves, tasks, archived, guarded, pruned atomic.Uint64
 }
 
 // viewCache is the view used last.
@@ -113,6 +113,7 @@ func (e *Engine) Metrics(w io.Writer) {
 		{"ttfs_moves_total", "counter", "Undo, redo and switch.", e.count.moves.Load()},
 		{"ttfs_tasks_total", "counter", "Tasks begun.", e.count.tasks.Load()},
 		{"ttfs_archived_total", "counter", "Pieces moved into the content-addressed store.", e.count.archived.Load()},
+		{"ttfs_pruned_total", "counter", "Tasks whose before-images were given up.", e.count.pruned.Load()},
 		{"ttfs_journal_bytes", "gauge", "Bytes of the journal's segments.", uint64(j.SegmentBytes)},
 		{"ttfs_journal_segments", "gauge", "Segments of the journal.", uint64(j.Segments)},
 	} {
@@ -149,6 +150,9 @@ func (e *Engine) Verify(ctx context.Context, report func(string)) (VerifyCounts,
 	for i, k := range all {
 		e.far(i, len(all)+2)
 		n.Tasks++
+		if k.Pruned {
+			continue
+		}
 		im, err := e.readImages(k.ID)
 		if err != nil {
 			bad("task %d: its images cannot be read: %v", k.ID, err)

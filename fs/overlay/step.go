@@ -368,6 +368,7 @@ func (s *step) settle() error {
 	if err != nil {
 		return err
 	}
+	s.e.touchTask(&b, s.task) // who moved it has not done with it
 	s.done++
 	b.Put([]byte{kMove}, s.encode(false))
 	if err := e.j.Commit(&b); err != nil {

@@ -326,6 +326,10 @@ var tellings = []struct {
 			s.crash()
 		}
 	}},
+	{"sweep", 1, func(s *stand) {
+		s.forget(1)
+		s.sweep()
+	}},
 	{"archive", 1, func(s *stand) {
 		if s.e.Active("a") == 0 {
 			s.must(s.e.Archive()) // what was left is sealed

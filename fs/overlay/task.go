@@ -96,6 +96,8 @@ func encodeTask(k *tasktree.Task) []byte {
 	e.i(stamp(k.Ended))
 	e.u(uint64(k.Files))
 	e.u(uint64(k.Over))
+	e.i(stamp(k.Touched))
+	e.flag(k.Pruned)
 	return e.b
 }
 
@@ -119,6 +121,9 @@ func decodeTask(id tasktree.TaskID, b []byte) (tasktree.Task, error) {
 	k.Auto, k.Sealed, k.Incomplete = d.flag(), d.flag(), d.flag()
 	k.Started, k.Ended, k.Files = unstamp(d.i()), unstamp(d.i()), int(d.u())
 	k.Over = tasktree.TaskID(d.u())
+	if d.err == nil && len(d.b) > 0 { // older records end here
+		k.Touched, k.Pruned = unstamp(d.i()), d.flag()
+	}
 	return k, d.err
 }
 
@@ -130,6 +135,9 @@ func (e *Engine) loadTasks() error {
 		task, err := decodeTask(tasktree.TaskID(keyNum(k, 0)), v)
 		if err != nil {
 			return err
+		}
+		if task.Pruned {
+			e.pruned.Store(task.ID, struct{}{})
 		}
 		if !task.Auto {
 			t.explicit[task.Agent] = true

@@ -138,6 +138,26 @@ func (e *Engine) disarmed(h *Handle) {
 	h.armed = nil
 }
 
+// armedCopies are the copies that no record names yet, for a sweep.
+func (e *Engine) armedCopies() map[copyID]bool {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	e.writers.mu.Lock()
+	defer e.writers.mu.Unlock()
+	out := map[copyID]bool{}
+	for h := range e.writers.all {
+		if h.armed == nil {
+			continue
+		}
+		for _, p := range h.armed.was.pieces {
+			if p.kind == pieceCopy {
+				out[p.copy] = true
+			}
+		}
+	}
+	return out
+}
+
 // written says whether an armed file was written to.
 func (h *Handle) written() bool {
 	var st Stat
