@@ -31,7 +31,7 @@ func runDiff(g *global, args []string, s streams) error {
 		}
 	}
 	return g.withHistory(false, s, func(h history, w workspace) error {
-		paths, err := inside(w.dir, args)
+		paths, err := inside("diff", w.dir, args)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func runDiff(g *global, args []string, s streams) error {
 }
 
 // inside makes paths relative to the workspace: they are to the current directory, when that is in it.
-func inside(dir string, args []string) ([]string, error) {
+func inside(verb, dir string, args []string) ([]string, error) {
 	base := dir
 	if cwd, err := os.Getwd(); err == nil {
 		if real, err := realDir(cwd); err == nil && (real == dir || strings.HasPrefix(real, dir+"/")) {
@@ -70,7 +70,7 @@ func inside(dir string, args []string) ([]string, error) {
 		}
 		rel, err := filepath.Rel(dir, path)
 		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-			return nil, usage("diff: %s is not in the workspace %s", arg, dir)
+			return nil, usage("%s: %s is not in the workspace %s", verb, arg, dir)
 		}
 		paths = append(paths, rel)
 	}

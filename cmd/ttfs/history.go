@@ -58,6 +58,8 @@ type history interface {
 	// diffTask and diffRange write unified diffs, of the paths at or below paths, if there are any.
 	diffTask(w io.Writer, id uint64, paths []string) error
 	diffRange(w io.Writer, from, to uint64, paths []string) error
+	// blame is the line of versions of a path from the root of the workspace, newest first.
+	blame(name string) ([]pathVersion, error)
 	move(m moveRequest) (moveResult, error)
 	preview(m moveRequest) (moveResult, error)
 	// metrics are in Prometheus' text format.

@@ -110,14 +110,7 @@ func own(b Backend, a tasktree.Agent) []tasktree.Task {
 func listText(b Backend, a tasktree.Agent) []byte {
 	var s []byte
 	for _, t := range own(b, a) {
-		mark := " "
-		switch b.StatusOf(t.ID) {
-		case tasktree.Current:
-			mark = "→"
-		case tasktree.Undone:
-			mark = "↯"
-		}
-		s = fmt.Appendf(s, "%s %d", mark, t.ID)
+		s = fmt.Appendf(s, "%s %d", mark(b.StatusOf(t.ID)), t.ID)
 		if b.HasBranches(t.ID) {
 			s = append(s, " ⎇"...)
 		}
@@ -127,6 +120,17 @@ func listText(b Backend, a tasktree.Agent) []byte {
 		s = append(s, '\n')
 	}
 	return s
+}
+
+// mark is how a task's status is shown.
+func mark(s tasktree.Status) string {
+	switch s {
+	case tasktree.Current:
+		return "→"
+	case tasktree.Undone:
+		return "↯"
+	}
+	return " "
 }
 
 // listed is one task in list.json. Fields are added, never renamed.

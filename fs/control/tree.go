@@ -36,6 +36,7 @@ func root(b Backend) Node {
 		b.Metrics(&w)
 		return w.Bytes(), nil
 	})
+	blame(d, b)
 	d.add("tasks", tasks(b))
 	d.add("at", at(b))
 	d.add("agents", agents(b))
