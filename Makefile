@@ -16,7 +16,13 @@ STATICCHECK_VERSION := v0.8.2
 STATICCHECK := $(CURDIR)/.tools/staticcheck-$(STATICCHECK_VERSION)
 UNIT := $(addsuffix /...,$(wildcard ./cas ./cmd ./fs ./guard ./journal ./tasktree))
 
-.PHONY: all build run check tools static unit integration bench nightly demo clean
+# Quick figures are for the terminal only: they do not belong into the page.
+BENCH ?=
+BENCH_DOC ?= $(if $(filter quick,$(BENCH)),,$(CURDIR)/docs/performance.md)
+BENCH_RUN = TTFS_BINARY="$(CURDIR)/ttfs" BENCH="$(BENCH)" BENCH_DOC="$(BENCH_DOC)" BENCH_LOAD="$$(cut -d ' ' -f 1-3 /proc/loadavg)" \
+	$(GO) test -count=1 -timeout 120m ./integration/bench -run '^$$' -benchtime 1x
+
+.PHONY: all build run check tools static unit integration bench profile nightly demo clean
 all: build
 
 build: ## ./ttfs
@@ -58,9 +64,14 @@ integration: build ## the built binary on real mounts
 	@$(UMASK)
 	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 20m ./integration/...
 
-bench: build tools ## the tables of docs/performance.md
+bench: build tools ## the tables of docs/performance.md; BENCH=quick prints them only; ONLY=Calls is one of them
 	@$(UMASK)
-	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 120m ./integration/bench -run '^$$' -bench . -benchtime 7x
+	.ci/tools integration/bench/peers.txt || true # a peer that is missing is a column that says so
+	$(BENCH_RUN) -bench '$(or $(ONLY),.)' -skip Profile
+
+profile: build tools ## one busy minute: where its time goes, for docs/performance.md
+	@$(UMASK)
+	$(BENCH_RUN) -bench Profile
 
 nightly: build tools ## the same tests for hours: a million operations, a thousand crashes
 	@$(UMASK)

@@ -1,13 +1,25 @@
-// Package bench measures the built binary beside the bare disk: single calls,
-// whole jobs, and the time machine itself (docs/performance.md).
+// Package bench measures the built binary beside the bare disk and its peers:
+// single calls, whole jobs, the time machine, agents, memory, and where the
+// time goes (docs/performance.md, whose tables it writes).
 //
-//	go test ./integration/bench -run '^$' -bench . -benchtime 7x
+//	make bench [BENCH=quick] [ONLY=Calls]
+//	make profile
 //
-// Invariants: one iteration is one round on the bare disk and one on the mount,
-// so that the two are interleaved however long it takes; figures are medians
-// over all rounds, with the 99th percentile for single calls; both sides are
-// directories of the same journaled ext4. Without -bench nothing is built or
-// mounted.
+// Words: a *side* is one column, that is a directory in which the same work is
+// done: the bare disk, a peer mounted over it, or ttfs in some mode. The
+// *caller* is a process of its own on each side, this program again, so that an
+// agent's work is done by a process of that agent. A *course* is a list of
+// steps that one caller does in a fresh directory; a step that has a row's name
+// is timed.
 //
-// Lock order: none. Bytes on disk: none that stay.
+// Invariants: a round is a course once on every side, the sides in another
+// order each round, so that they are interleaved however long it takes; figures
+// are medians over all rounds, with the 99th percentile for single calls; all
+// sides stand on the same journaled ext4 image. A peer that cannot be started,
+// or fails at its work, is a column that says why; ttfs failing fails the run.
+// Nothing is mounted outside the rig's namespaces, so nothing stays mounted
+// whatever happens. Without -bench nothing is built or mounted.
+//
+// Lock order: none. Bytes on disk: docs/performance.md between its markers,
+// when BENCH_DOC names it.
 package bench
