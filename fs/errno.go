@@ -36,7 +36,8 @@ var errnos = map[overlay.Kind]syscall.Errno{
 	overlay.Pruned:      syscall.ENOENT,
 }
 
-// errno is the only place where an error becomes an errno. known is false for one that nobody foresaw: it is EIO.
+// errno is the only place where an error becomes an errno. known is false for one that nobody foresaw, and for one of
+// `.tt` that has no kind but that it failed: they are EIO, and the program learns no more.
 func errno(err error) (code syscall.Errno, known bool) {
 	if err == nil {
 		return 0, true
@@ -50,7 +51,8 @@ func errno(err error) (code syscall.Errno, known bool) {
 	}
 	var ctl *control.Error
 	if errors.As(err, &ctl) {
-		return control.Errno(err), true
+		code = control.Errno(err)
+		return code, code != syscall.EIO
 	}
 	var sys syscall.Errno
 	if errors.As(err, &sys) {
@@ -109,14 +111,14 @@ func controlError(op string, err error) error {
 	return out
 }
 
-// status encodes an error for the kernel. What nobody foresaw is logged with its whole chain.
+// status encodes an error for the kernel. What is told as EIO without a kind is logged with its whole chain.
 func (f *face) status(op string, err error) fuse.Status {
 	if err == nil {
 		return fuse.OK
 	}
 	code, known := errno(err)
 	if !known {
-		f.log.Error("an unforeseen error is told as EIO", "op", op, "err", err)
+		f.log.Error("an error is told as EIO", "op", op, "err", err)
 	}
 	return fuse.Status(code)
 }
