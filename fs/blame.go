@@ -1,8 +1,29 @@
 package fs
 
-import "github.com/ttfs/ttfs/fs/control"
+import (
+	"github.com/ttfs/ttfs/fs/control"
+	"github.com/ttfs/ttfs/fs/overlay"
+	"github.com/ttfs/ttfs/tasktree"
+)
 
-var _ control.Blamer = (*backend)(nil)
+var (
+	_ control.Blamer    = (*backend)(nil)
+	_ control.Previewer = (*backend)(nil)
+)
+
+// PreviewUndo is what an undo would do.
+func (b *backend) PreviewUndo(a tasktree.Agent) (control.Moved, error) {
+	return previewed(b.Engine.Undo(a, overlay.MoveOptions{DryRun: true}))
+}
+
+// PreviewRedo is what a redo would do.
+func (b *backend) PreviewRedo(a tasktree.Agent) (control.Moved, error) {
+	return previewed(b.Engine.Redo(a, overlay.MoveOptions{DryRun: true}))
+}
+
+func previewed(r overlay.MoveResult, err error) (control.Moved, error) {
+	return control.Moved{From: r.From, To: r.To, Paths: changes(r.Paths)}, controlError("preview", err)
+}
 
 // Blame is the line of versions of a path.
 func (b *backend) Blame(path string) ([]control.Version, error) {

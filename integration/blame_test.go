@@ -77,3 +77,45 @@ func TestBlameOfPaths(t *testing.T) {
 	lines["quiet/x"] = "↯ 4 created  a directory instead  [user]  TIME\n"
 	check("not mounted")
 }
+
+// TestDryRunAtAFork: where more than one task follows, redo goes to the one that was left last, and its preview says so,
+// mounted and not; the preview changes nothing.
+func TestDryRunAtAFork(t *testing.T) {
+	t.Parallel()
+	w := mounted(t)
+	w.Task("base")
+	w.Sh("echo base > f").OK()
+	w.Task("left")
+	w.Sh("echo left > l").OK()
+	w.TTFS("undo").OK()
+	w.Task("right")
+	w.Sh("echo right > r").OK()
+	w.TTFS("undo").OK()
+	before := w.Snapshot()
+	check := func(when, verb, want string) {
+		t.Helper()
+		if got := w.TTFS(verb, "--dry-run").OK().Stdout; got != want {
+			t.Errorf("%s: %s --dry-run is %q, want %q", when, verb, got, want)
+		}
+	}
+	for range 2 {
+		check("mounted", "redo", "task 1 -> 3, 1 path would change\n  create   r\n")
+		check("mounted", "undo", "task 1 -> 0, 1 path would change\n  delete   f\n")
+		w.Same("after the dry runs", before)
+		w.TTFSIn(w.Dir, "--workspace", w.Dir, "switch", "2").OK()
+		if r := w.TTFS("redo", "--dry-run").Exit(5); !strings.Contains(r.Stderr, "Nothing to redo") {
+			t.Errorf("%s", r)
+		}
+		w.TTFS("switch", "3").OK()
+		w.TTFS("undo").OK()
+	}
+	w.TTFS("switch", "0").OK()
+	if r := w.TTFS("undo", "--dry-run").Exit(5); !strings.Contains(r.Stderr, "Already at root task") {
+		t.Errorf("%s", r)
+	}
+	check("mounted", "redo", "task 0 -> 1, 1 path would change\n  create   f\n")
+	w.TTFS("redo").OK()
+	w.Unmount()
+	check("not mounted", "redo", "task 1 -> 3, 1 path would change\n  create   r\n")
+	check("not mounted", "undo", "task 1 -> 0, 1 path would change\n  delete   f\n")
+}

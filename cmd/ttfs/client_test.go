@@ -30,6 +30,9 @@ func pretend(t *testing.T) *mounted {
 	put("status", "pid=7\nmount=\"/a\\nb\"\nagent=user\ntask=5\n")
 	put("agents/user/list.json", string(list))
 	put("agents/user/active", "5\n")
+	put("agents/user/undo", "ok 4\nfrom 5\nchanged 1\ndelete preview4\n")
+	put("agents/user/redo", "")
+	put("agents/bot/undo", "ok 0\nfrom 6\nchanged 1\ncreate precious\n")
 	put("agents/bot/list.json", `[{"id": 6, "agent": "bot", "status": "current", "started": "2026-01-02T03:04:05Z", "ended": null}]`)
 	put("agents/bot/active", "6\n")
 	for _, k := range tree() {
@@ -98,6 +101,15 @@ func TestClientPreview(t *testing.T) {
 	} {
 		if got := text(c.r); got != c.want {
 			t.Errorf("%v: %q, want %q", c.r, got, c.want)
+		}
+	}
+}
+
+func TestClientPreviewRefuses(t *testing.T) {
+	m := pretend(t)
+	for _, r := range []moveRequest{{verb: "redo"}, {verb: "undo", agent: "nobody"}, {verb: "switch", to: 9}, {verb: "switch", agent: "nobody"}} {
+		if res, err := m.preview(r); codeOf(err) != int(exitNoTask) {
+			t.Errorf("%v: %v, %v", r, res, err)
 		}
 	}
 }

@@ -48,8 +48,8 @@ func parseReply(reply string) (moveResult, error) {
 	return res, nil
 }
 
-// preview says what a move would do. The daemon tells it of the caller's own tasks; of others' it is put together from
-// what each task changed.
+// preview says what a move would do. The daemon tells it of an undo and a redo, and of a switch to a task of the caller's;
+// of others' it is put together from what each task changed.
 func (m *mounted) preview(r moveRequest) (moveResult, error) {
 	caller, err := m.caller()
 	if err != nil {
@@ -59,6 +59,9 @@ func (m *mounted) preview(r moveRequest) (moveResult, error) {
 	if agent == "" {
 		agent = caller
 	}
+	if r.verb != "switch" {
+		return m.previewStep(r.verb, agent, agent == caller)
+	}
 	tasks, err := m.tasks(agent)
 	if err != nil {
 		return moveResult{}, err
@@ -67,9 +70,9 @@ func (m *mounted) preview(r moveRequest) (moveResult, error) {
 	if err != nil {
 		return moveResult{}, err
 	}
-	to, err := goal(r, from, tasks)
-	if err != nil {
-		return moveResult{}, err
+	to := r.to
+	if to != 0 && !slices.ContainsFunc(tasks, func(t taskInfo) bool { return t.ID == to }) {
+		return moveResult{}, noTask(to)
 	}
 	res := moveResult{DryRun: true, From: from, To: to, Paths: []change{}}
 	if to != 0 && agent == caller {
@@ -103,38 +106,22 @@ func (m *mounted) preview(r moveRequest) (moveResult, error) {
 	return res, nil
 }
 
-// goal is the task that a move leads to. Errors: exitNoTask.
-func goal(r moveRequest, from uint64, tasks []taskInfo) (uint64, error) {
-	switch r.verb {
-	case "switch":
-		if r.to != 0 && !slices.ContainsFunc(tasks, func(t taskInfo) bool { return t.ID == r.to }) {
-			return 0, noTask(r.to)
-		}
-		return r.to, nil
-	case "undo":
-		for _, t := range tasks {
-			if t.ID == from {
-				return t.Parent, nil
-			}
-		}
-		return 0, &failure{code: exitNoTask, text: "undo: Already at root task", next: "`ttfs log` shows the timeline"}
+// previewStep is the preview of an undo or a redo. self says that the agent is the caller, who may not have begun yet.
+func (m *mounted) previewStep(verb, agent string, self bool) (moveResult, error) {
+	b, err := m.read("agents/" + agent + "/" + verb)
+	if errors.Is(err, os.ErrNotExist) && !self {
+		return moveResult{}, noAgent(agent)
 	}
-	var next []string
-	var to uint64
-	for _, t := range tasks {
-		if t.Parent == from {
-			next = append(next, itoa(t.ID))
-			to = t.ID
-		}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return moveResult{}, err
 	}
-	switch len(next) {
-	case 0:
-		return 0, &failure{code: exitNoTask, text: "redo: Nothing to redo", next: "`ttfs log` shows the timeline"}
-	case 1:
-		return to, nil
+	if len(b) == 0 {
+		why := map[string]string{"undo": "Already at root task", "redo": "Nothing to redo"}[verb]
+		return moveResult{}, &failure{code: exitNoTask, text: verb + ": " + why, next: "`ttfs log` shows the timeline"}
 	}
-	return 0, &failure{code: exitFailed, text: fmt.Sprintf("redo --dry-run: more than one task follows task %d: %s", from, strings.Join(next, ", ")),
-		next: "look at one with `ttfs switch N --dry-run`"}
+	res, err := parseReply(string(b))
+	res.DryRun = true
+	return res, err
 }
 
 // wayBetween are the tasks to take back, newest first, and those to do again, oldest first.

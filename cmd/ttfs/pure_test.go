@@ -95,31 +95,6 @@ func TestWayBetween(t *testing.T) {
 	}
 }
 
-func TestGoal(t *testing.T) {
-	for _, c := range []struct {
-		r    moveRequest
-		from uint64
-		to   uint64
-		code exitCode
-	}{
-		{moveRequest{verb: "undo"}, 5, 4, exitOK},
-		{moveRequest{verb: "undo"}, 1, 0, exitOK},
-		{moveRequest{verb: "undo"}, 0, 0, exitNoTask},
-		{moveRequest{verb: "redo"}, 4, 5, exitOK},
-		{moveRequest{verb: "redo"}, 0, 1, exitOK},
-		{moveRequest{verb: "redo"}, 5, 0, exitNoTask},
-		{moveRequest{verb: "redo"}, 2, 0, exitFailed},
-		{moveRequest{verb: "switch", to: 0}, 5, 0, exitOK},
-		{moveRequest{verb: "switch", to: 3}, 5, 3, exitOK},
-		{moveRequest{verb: "switch", to: 9}, 5, 0, exitNoTask},
-	} {
-		to, err := goal(c.r, c.from, tree())
-		if to != c.to || codeOf(err) != int(c.code) {
-			t.Errorf("%v from %d: %d, %v", c.r, c.from, to, err)
-		}
-	}
-}
-
 func TestGraph(t *testing.T) {
 	tasks := []taskInfo{
 		{ID: 1, Agent: "user", Title: "one", Status: "past"},

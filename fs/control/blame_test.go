@@ -68,3 +68,43 @@ func TestBlame(t *testing.T) {
 		t.Error("a mark for what is past")
 	}
 }
+
+// stepping is a fake that tells what its moves would do.
+type stepping struct{ *fake }
+
+func (s stepping) PreviewUndo(a tasktree.Agent) (Moved, error) {
+	if a == "idle" {
+		return Moved{}, &Error{Kind: AtRoot}
+	}
+	return Moved{From: 4, To: 2, Paths: []Change{{"delete", "a\nb"}}}, nil
+}
+
+func (s stepping) PreviewRedo(a tasktree.Agent) (Moved, error) {
+	switch a {
+	case "idle":
+		return Moved{}, &Error{Kind: NoTask, Detail: "Nothing to redo"}
+	case "kid":
+		return Moved{}, &Error{Kind: Failed}
+	}
+	return Moved{From: 4, To: 7}, nil
+}
+
+func TestPreviews(t *testing.T) {
+	b := stepping{newFake()}
+	for p, want := range map[string]string{
+		"agents/user/undo": "ok 2\nfrom 4\nchanged 1\ndelete \"a\\nb\"\n",
+		"agents/user/redo": "ok 7\nfrom 4\nchanged 0\n",
+		"agents/idle/undo": "", "agents/idle/redo": "",
+	} {
+		if got := cat(t, b, "main", p); got != want {
+			t.Errorf("%s: %q, want %q", p, got, want)
+		}
+	}
+	n, err := walk(b, "agents/kid/redo")
+	if err == nil {
+		_, err = n.Content(Caller{})
+	}
+	if !errors.Is(err, Failed) {
+		t.Errorf("an error is told as %v", err)
+	}
+}

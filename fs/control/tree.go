@@ -165,6 +165,7 @@ func agent(b Backend, name tasktree.Agent) Node {
 	d.file("list.json", func(Caller) ([]byte, error) { return listJSON(b, name) })
 	d.file("active", func(Caller) ([]byte, error) { return line(fmt.Sprint(b.Active(name))), nil })
 	stale(d, b, name)
+	previews(d, b, name)
 	d.file("writes", func(Caller) ([]byte, error) { return writesText(b, name) })
 	info := func(file string, value func(a AgentInfo) string) {
 		d.file(file, func(Caller) ([]byte, error) {
