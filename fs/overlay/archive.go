@@ -12,7 +12,7 @@ import (
 )
 
 // The archiver turns what sealed tasks keep as copies in hold and as inline bytes into blobs: hashed, compressed, stored
-// once. It works on one piece at a time and holds the gate for reading meanwhile, so that no move comes between.
+// once. It works on one piece at a time and holds the past for reading meanwhile, so that no move comes between.
 
 // archivePause is how long the archiver waits between its rounds.
 const archivePause = 20 * time.Second
@@ -40,10 +40,7 @@ func (e *Engine) startArchiver() {
 				if err := e.saveGuard(); err != nil {
 					e.log.Warn("what the agents know is kept later", "err", err)
 				}
-				if e.enterOp() == nil {
-					e.sweepMapped(true)
-					e.leaveOp()
-				}
+				e.sweepAll()
 				if err := e.keepTouched(); err != nil {
 					e.log.Warn("when tasks were written to is kept later", "err", err)
 				}
@@ -124,11 +121,11 @@ func (e *Engine) archived(id tasktree.TaskID) bool {
 func (e *Engine) archiveTask(id tasktree.TaskID) error {
 	moves := e.count.moves.Load() + 1
 	var work []OID
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return nil
 	}
 	im, err := e.readImages(id)
-	e.leaveOp()
+	e.leavePast()
 	if err != nil {
 		return err
 	}
@@ -159,13 +156,10 @@ func (e *Engine) archiveTask(id tasktree.TaskID) error {
 
 // archiveObject archives what a task keeps of one file, as it is by now.
 func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return nil
 	}
-	defer e.leaveOp()
-	if e.closed {
-		return nil
-	}
+	defer e.leavePast()
 	e.blobMu.RLock()
 	defer e.blobMu.RUnlock()
 	im := newImages()

@@ -48,10 +48,10 @@ func (e *Engine) Blame(path string) ([]Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return nil, err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	b := &blamer{e: e, found: map[tasktree.TaskID]*version{}}
 	there, err := b.line(parts)
 	if err != nil {
@@ -69,10 +69,10 @@ func (e *Engine) WasDir(path string) (dir, known bool, err error) {
 	if err != nil || len(parts) == 0 {
 		return err == nil, err == nil, err
 	}
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return false, false, err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	b := &blamer{e: e, found: map[tasktree.TaskID]*version{}}
 	name := parts[len(parts)-1]
 	rooms, err := b.rooms(parts[:len(parts)-1])

@@ -254,10 +254,10 @@ func (e *Engine) Files(id tasktree.TaskID) ([]FileChange, error) {
 	if !has {
 		return nil, fail("files", "", NoTask, nil)
 	}
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return nil, err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	va, vb, keys, err := e.between(k.Agent, k.Parent, id)
 	if err != nil {
 		return nil, err
@@ -275,10 +275,10 @@ func (e *Engine) Files(id tasktree.TaskID) ([]FileChange, error) {
 
 // Preview is what Switch would change, sorted by path; nothing changes. Errors: NoTask, NotYours.
 func (e *Engine) Preview(a tasktree.Agent, id tasktree.TaskID) ([]Change, error) {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return nil, err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	e.tasks.mu.Lock()
 	p, err := e.tasks.tree.PlanSwitch(a, id)
 	e.tasks.mu.Unlock()

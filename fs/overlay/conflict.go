@@ -53,7 +53,7 @@ type contested struct {
 
 // contest finds what others have changed since the plan's tasks did: tasks of other agents that are not undone, with a
 // later share in the same thing, in an object that the plan takes away, or below a directory that it takes away. It looks
-// at records alone. Preconditions: gate is held for writing.
+// at records alone. Preconditions: what the plan changes is claimed.
 func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 	c := &contested{things: map[tasktree.TaskID][]thing{}}
 	e.tasks.mu.Lock()

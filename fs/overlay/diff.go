@@ -40,10 +40,10 @@ func (e *Engine) Diff(w io.Writer, from, to tasktree.TaskID, paths []string) err
 }
 
 func (e *Engine) diff(w io.Writer, a tasktree.Agent, from, to tasktree.TaskID, paths []string) error {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	va, vb, keys, err := e.between(a, from, to)
 	if err != nil {
 		return err

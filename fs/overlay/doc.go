@@ -24,16 +24,18 @@
 //
 // # Locks
 //
-//	Engine.pruneMu         one prune or sweep, and closing
-//	 Engine.gate           read: one operation; write: a move, beginning a task, closing
-//	 Engine.renames        write: a rename between directories; read: the removal of a directory
-//	  node.dir.mu          entries of one directory; a parent before its child, else two by node id
-//	    node.mu            content, metadata and open handles of one inode; two by node id
+//	Engine.pruneMu          one prune or sweep, and closing
+//	Engine.past            write: a move; read: who reads history
+//	 Engine.gate           read: one operation; write: the moment in which a move or a new task claims what is its own
+//	  Engine.renames       write: a rename between directories; read: the removal of a directory
+//	   node.dir.mu         entries of one directory; a parent before its child, else two by node id
+//	     node.mu           content, metadata and open handles of one inode; two by node id
+//	      Engine.places    a name of an inode, and the node's place
 //	      Engine.tasks.mu  the tree of tasks, what each task has touched
 //	        Engine.objs.mu records of objects
 //	          nodes.mu     the table of nodes: places, references
 //
-// Nothing is told to the kernel under any of them: see Notifier.
+// What a move has claimed (gate.go) is its own without a lock: nobody else comes to it. Nothing is told to the kernel under any of them: see Notifier.
 //
 // # Crash
 //

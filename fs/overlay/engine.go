@@ -109,17 +109,20 @@ type Engine struct {
 	j                  *journal.Journal
 	blobs              *cas.Store
 
-	gate   sync.RWMutex // read: an operation; write: a move
-	closed bool         // +checklocks:gate
-	broken error        // +checklocks:gate a move that could be neither ended nor taken back
+	gate gate
+	// past is held for writing by a move, and for reading by who reads history; above gate.
+	past   sync.RWMutex
+	closed atomic.Bool
+	broken atomic.Pointer[error] // a move that could be neither ended nor taken back
 
 	// renames excludes removals of directories, and one another, from renames that lock two directories.
 	renames sync.RWMutex
 	// moving are the records of objects as a step of a move has changed them; they go before the journal's.
-	moving map[OID]*object // +checklocks:gate
-	tasks  taskTable
-	objs   objTable
-	nodes  nodeTable
+	moving   map[OID]*object // +checklocks:movingMu
+	movingMu sync.RWMutex
+	tasks    taskTable
+	objs     objTable
+	nodes    nodeTable
 	// places is held for writing while a name of an inode and the node's place change together, and for reading where
 	// both are looked at together.
 	places      sync.RWMutex
@@ -223,14 +226,13 @@ func (e *Engine) Close() error {
 	e.stopArchiver()
 	e.pruneMu.Lock()
 	defer e.pruneMu.Unlock()
-	e.gate.Lock()
-	defer e.gate.Unlock()
-	if e.closed {
+	defer e.exclusive()()
+	if e.closed.Load() {
 		return nil
 	}
 	e.closeMapped()
 	err := e.saveGuard()
-	e.closed = true
+	e.closed.Store(true)
 	e.closeNodes()
 	e.closeFDs()
 	return err

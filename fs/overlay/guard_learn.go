@@ -146,9 +146,15 @@ func (e *Engine) learnMove(m *mover, c Changes) {
 		return
 	}
 	a := by.actor(m.plan.To)
-	e.guard.mu.Lock()
-	defer e.guard.mu.Unlock()
-	e.guard.unsaved = true
+	var tell []func(s *guard.State) // what there is to tell is gathered first: under the guard's lock the disk is not looked at
+	defer func() {
+		e.guard.mu.Lock()
+		defer e.guard.mu.Unlock()
+		e.guard.unsaved = true
+		for _, f := range tell {
+			f(e.guard.s)
+		}
+	}()
 	for _, ent := range c.Entries {
 		if ent.Path == "" {
 			continue
@@ -158,11 +164,11 @@ func (e *Engine) learnMove(m *mover, c Changes) {
 			err = statAt(dir, name, &st)
 			done()
 			if err == nil {
-				e.guard.s.Linked(a, fileOf(keyOf(&st)), guard.Path(ent.Path))
+				tell = append(tell, func(s *guard.State) { s.Linked(a, fileOf(keyOf(&st)), guard.Path(ent.Path)) })
 				continue
 			}
 		}
-		e.guard.s.Removed(a, 0, guard.Path(ent.Path))
+		tell = append(tell, func(s *guard.State) { s.Removed(a, 0, guard.Path(ent.Path)) })
 	}
 	for _, id := range sortedOIDs(m.seen.contents) {
 		o, found, err := e.getObject(id)
@@ -179,8 +185,10 @@ func (e *Engine) learnMove(m *mover, c Changes) {
 			if up, inTree := e.pathOf(o.at.dir, 0); inTree {
 				p = guard.Path(joinPath(up, o.at.name))
 			}
-			e.guard.s.Wrote(a, fileOf(o.key), p, 0, int64(st.Size), int64(st.Size))
-			e.stampLocked(o.key, &st)
+			tell = append(tell, func(s *guard.State) {
+				s.Wrote(a, fileOf(o.key), p, 0, int64(st.Size), int64(st.Size))
+				e.stampLocked(o.key, &st)
+			})
 		}
 		done()
 	}

@@ -124,8 +124,10 @@ func (e *Engine) closedLocked(h *Handle) {
 
 // Release ends an open file.
 func (e *Engine) Release(h *Handle) {
-	e.gate.RLock()
-	defer e.gate.RUnlock()
+	if e.enterOn(h.agent, target{n: h.n}) != nil {
+		e.gate.RLock() // it is closed; handles end all the same
+	}
+	defer e.leaveOp()
 	h.n.mu.Lock()
 	e.flushed(h)
 	e.rewritten(h)
@@ -135,7 +137,7 @@ func (e *Engine) Release(h *Handle) {
 	}
 	h.n.mu.Unlock()
 	if stays {
-		e.sweepMapped(false)
+		e.sweepMapped(h.agent, false)
 		return
 	}
 	e.settleWriter(h)

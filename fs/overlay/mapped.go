@@ -1,8 +1,6 @@
 package overlay
 
 import (
-	"maps"
-
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
 )
@@ -22,9 +20,9 @@ type mappedKey struct {
 }
 
 // stays makes of a handle that is being released one that stays a writer, if the file may be mapped. A file has one
-// such handle for each agent. Preconditions: gate and h.n.mu are held.
+// such handle for each agent. Preconditions: h.n.mu is held.
 func (e *Engine) stays(h *Handle) bool {
-	if e.closed || !h.unseen() {
+	if e.closed.Load() || !h.unseen() {
 		return false
 	}
 	t, k := &e.writers, mappedKey{h.n, h.agent}
@@ -68,16 +66,20 @@ func (h *Handle) mapped() bool {
 	return err == unix.EAGAIN
 }
 
-// sweepMapped lets go of the handles that stayed and need not any more; unless all is set, only when there are many.
-// Preconditions: gate is held; no node's lock is.
-func (e *Engine) sweepMapped(all bool) {
+// sweepMapped lets go of an agent's handles that stayed and need not any more; unless all is set, only when there are
+// many. Preconditions: as of enter, for the agent; no node's lock is held.
+func (e *Engine) sweepMapped(a tasktree.Agent, all bool) {
 	t := &e.writers
 	t.sweeping.Lock()
 	defer t.sweeping.Unlock()
 	t.mu.Lock()
 	look := make(map[mappedKey]*Handle)
 	if all || len(t.mapped) >= t.sweep {
-		maps.Copy(look, t.mapped)
+		for k, h := range t.mapped {
+			if k.agent == a {
+				look[k] = h
+			}
+		}
 	}
 	t.mu.Unlock()
 	for k, h := range look {
@@ -95,8 +97,26 @@ func (e *Engine) sweepMapped(all bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(look) > 0 {
+	if len(look) > 0 || len(t.mapped) >= t.sweep {
 		t.sweep = max(sweepFrom, 2*len(t.mapped))
+	}
+}
+
+// sweepAll is sweepMapped for every agent that has such handles.
+func (e *Engine) sweepAll() {
+	t := &e.writers
+	t.mu.Lock()
+	agents := map[tasktree.Agent]struct{}{}
+	for k := range t.mapped {
+		agents[k.agent] = struct{}{}
+	}
+	t.mu.Unlock()
+	for a := range agents {
+		if e.enterOn(a) != nil {
+			return
+		}
+		e.sweepMapped(a, true)
+		e.leaveOp()
 	}
 }
 
@@ -108,7 +128,7 @@ func (e *Engine) endMapped(h *Handle) {
 	e.unpin(h.n)
 }
 
-// closeMapped ends all handles that stayed. Preconditions: gate is held for writing.
+// closeMapped ends all handles that stayed. Preconditions: those of exclusive.
 func (e *Engine) closeMapped() {
 	t := &e.writers
 	t.mu.Lock()

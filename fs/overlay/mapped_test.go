@@ -95,7 +95,7 @@ func TestMappedManyTimes(t *testing.T) {
 		s.must(unix.Munmap(m))
 	}
 	s.e.gate.RLock()
-	s.e.sweepMapped(true)
+	s.e.sweepMapped(s.agent, true)
 	s.e.gate.RUnlock()
 	if n := len(s.e.writers.of(s.agent)); n > 0 {
 		t.Errorf("%d writers stay without a mapping", n)

@@ -101,29 +101,36 @@ func (e *Engine) move(op string, a tasktree.Agent, o MoveOptions, plan func(*tas
 }
 
 func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
-	e.gate.Lock()
-	defer e.gate.Unlock()
+	e.past.Lock()
+	defer e.past.Unlock()
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	return e.moveNow(op, a, o, plan)
+	own, err := e.claimAgents(op, a)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	defer e.unclaim(own)
+	return e.moveNow(op, a, o, own, plan)
 }
 
-// mayMove says whether the engine can move. Preconditions: gate is held for writing.
+// mayMove says whether the engine can move. Preconditions: past is held for writing.
 func (e *Engine) mayMove(op string, o MoveOptions) error {
 	switch {
-	case e.closed:
+	case e.closed.Load():
 		return fail(op, "", Closed, nil)
 	case e.opt.ReadOnly && !o.DryRun:
 		return fail(op, "", ReadOnly, nil)
-	case e.broken != nil:
-		return fail(op, "", IO, fmt.Errorf("an earlier move could not be ended; unmount and mount again: %w", e.broken))
+	}
+	if broken := e.broken.Load(); broken != nil {
+		return fail(op, "", IO, fmt.Errorf("an earlier move could not be ended; unmount and mount again: %w", *broken))
 	}
 	return nil
 }
 
-// moveNow makes a plan and carries it out. Preconditions: gate is held for writing, and mayMove said yes.
-func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
+// moveNow makes a plan and carries it out. Preconditions: past is held for writing, mayMove said yes, and the agent is
+// claimed by own.
+func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
 	e.tasks.mu.Lock()
 	p, err := plan(e.tasks.tree)
 	e.tasks.mu.Unlock()
@@ -135,6 +142,9 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, plan func(*
 		res.Paths, err = e.preview(p)
 		res.Changed = len(res.Paths)
 		return res, Changes{}, err
+	}
+	if err := e.claimPlan(own, p); err != nil {
+		return MoveResult{}, Changes{}, err
 	}
 	c, err := e.contest(p)
 	if err != nil {
@@ -173,7 +183,8 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, plan func(*
 	return res, told, nil
 }
 
-// mover is a move under way. Preconditions of everything: gate is held for writing, or the engine is being opened.
+// mover is a move under way. Preconditions of everything: past is held for writing and what the move changes is claimed,
+// or the engine is being opened.
 type mover struct {
 	e     *Engine
 	plan  tasktree.Plan
@@ -284,7 +295,7 @@ func (m *mover) giveUp(err error) {
 		back = m.back()
 	}
 	if back != nil {
-		m.e.broken = back
+		m.e.broken.Store(&back)
 		m.e.log.Error("a move failed and could not be taken back; it is tried again at the next mount", "err", err, "back", back)
 	}
 }
@@ -341,14 +352,14 @@ func (m *mover) back() error {
 // finish makes the task that the move leads to the active one. Both ends are sealed: a task that was left is immutable.
 func (m *mover) finish() error {
 	e, p := m.e, m.plan
-	t := &e.tasks
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if e.opt.Power {
 		if err := retry(func() error { return unix.Syncfs(e.root) }); err != nil {
 			return fail("move", "", IO, err)
 		}
 	}
+	t := &e.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var b journal.Batch
 	for _, id := range t.tree.Chain(p.From) {
 		k, _ := t.tree.Get(id)

@@ -37,12 +37,16 @@ func (s *step) replace(n *node, o *object) {
 	e := s.e
 	inHold := e.inHold(o.id, o.key)
 	if n.dir != nil {
+		n.dir.mu.Lock()
 		n.dir.dead = inHold
+		n.dir.mu.Unlock()
 	}
 	var parent *node
 	if !inHold && o.at.dir != 0 {
 		parent = s.dirNode(o.at.dir, 0)
 	}
+	e.places.Lock()
+	defer e.places.Unlock()
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
 	n.oid, n.asked, n.held = o.id, true, inHold && n.dir == nil

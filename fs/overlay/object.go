@@ -121,9 +121,13 @@ func (e *Engine) getObject(id OID) (o object, found bool, err error) {
 	if id == rootOID {
 		return object{id: rootOID, kind: unix.S_IFDIR, key: e.nodes.root.key}, true, nil
 	}
-	if o := e.moving[id]; o != nil {
-		return *o, true, nil
+	e.movingMu.RLock()
+	if m := e.moving[id]; m != nil {
+		o = *m
+		e.movingMu.RUnlock()
+		return o, true, nil
 	}
+	e.movingMu.RUnlock()
 	v, found, err := e.j.Get(key(kObject, uint64(id)))
 	if err != nil || !found {
 		return object{}, false, storeError("read an object", err)
@@ -224,7 +228,7 @@ func (e *Engine) setOID(n *node, id OID) {
 
 // locate finds an object as it is now: a descriptor of its directory, to be closed by done, and its name there.
 // Errors: Gone, when it is at none of its places; IO, when it could not be looked for at one of them and is at no other.
-// Preconditions: gate is held for writing, or the object is in hold.
+// Preconditions: the object is a move's own, or is in hold.
 func (e *Engine) locate(id OID) (dir int, name string, done func(), err error) {
 	if id == rootOID {
 		return e.root, ".", func() {}, nil

@@ -20,10 +20,6 @@ type SetAttr struct {
 // SetAttributes changes the metadata or the size of an inode. Errors: ESTALE, what the filesystem says.
 func (e *Engine) SetAttributes(c Caller, id NodeID, h *Handle, s SetAttr) (Stat, error) {
 	var st Stat
-	if err := e.enterOp(); err != nil {
-		return st, err
-	}
-	defer e.leaveOp()
 	n, err := e.pin(id)
 	if err != nil {
 		return st, err
@@ -32,6 +28,10 @@ func (e *Engine) SetAttributes(c Caller, id NodeID, h *Handle, s SetAttr) (Stat,
 	if h != nil {
 		c.Agent, c.Proc = h.agent, h.proc
 	}
+	if err := e.enterOn(c.Agent, target{n: n}); err != nil {
+		return st, err
+	}
+	defer e.leaveOp()
 	if err := e.setAttributes(c, n, h, s); err != nil {
 		return st, err
 	}
@@ -220,15 +220,15 @@ func (e *Engine) ListXattr(id NodeID) ([]byte, error) {
 }
 
 func (e *Engine) withPath(id NodeID, f func(path string) error) error {
-	if err := e.enterOp(); err != nil {
-		return err
-	}
-	defer e.leaveOp()
 	n, err := e.pin(id)
 	if err != nil {
 		return err
 	}
 	defer e.unpin(n)
+	if err := e.enterOn("", target{n: n}); err != nil {
+		return err
+	}
+	defer e.leaveOp()
 	fd, err := e.openAny(n)
 	if err != nil {
 		return err
@@ -261,15 +261,15 @@ func (e *Engine) RemoveXattr(c Caller, id NodeID, name string) error {
 }
 
 func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
-	if err := e.enterOp(); err != nil {
-		return err
-	}
-	defer e.leaveOp()
 	n, err := e.pin(id)
 	if err != nil {
 		return err
 	}
 	defer e.unpin(n)
+	if err := e.enterOn(c.Agent, target{n: n}); err != nil {
+		return err
+	}
+	defer e.leaveOp()
 	fd, err := e.openAny(n)
 	if err != nil {
 		return err

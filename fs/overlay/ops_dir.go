@@ -27,30 +27,32 @@ type Dirent struct {
 
 // OpenDir opens a directory for listing.
 func (e *Engine) OpenDir(id NodeID) (*Dir, error) {
-	if err := e.enterOp(); err != nil {
-		return nil, err
-	}
-	defer e.leaveOp()
 	n, err := e.pin(id)
 	if err != nil {
 		return nil, err
 	}
-	if n.dir == nil {
-		e.unpin(n)
-		return nil, unix.ENOTDIR
-	}
-	f, err := e.useDir(n)
-	if err != nil {
-		e.unpin(n)
-		return nil, err
-	}
-	defer e.putDir(f)
-	fd, err := openAt(f.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := e.openList(n)
 	if err != nil {
 		e.unpin(n)
 		return nil, err
 	}
 	return &Dir{n: n, fd: fd, c: make([]byte, 32<<10)}, nil
+}
+
+func (e *Engine) openList(n *node) (int, error) {
+	if n.dir == nil {
+		return -1, unix.ENOTDIR
+	}
+	if err := e.enterOn("", target{n: n}); err != nil {
+		return -1, err
+	}
+	defer e.leaveOp()
+	f, err := e.useDir(n)
+	if err != nil {
+		return -1, err
+	}
+	defer e.putDir(f)
+	return openAt(f.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
 // CloseDir ends a listing.
@@ -64,7 +66,7 @@ func (e *Engine) SyncDir(d *Dir) error {
 	if err := e.enterOp(); err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	e.leaveOp() // the disk is waited for outside
 	if err := e.j.Sync(); err != nil {
 		return storeError("sync", err)
 	}
@@ -74,7 +76,7 @@ func (e *Engine) SyncDir(d *Dir) error {
 // Next gives the entry after a cookie (0: the first) to f, and goes on until f returns false or there is none left.
 // The entry that f refused comes again.
 func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterOn("", target{n: d.n}); err != nil {
 		return err
 	}
 	defer e.leaveOp()
@@ -128,7 +130,7 @@ func parseDirent(b []byte) (Dirent, int) {
 
 // LookupIn is Lookup of an entry of an open directory.
 func (e *Engine) LookupIn(d *Dir, name string) (Entry, error) {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterOn("", target{d.n, name}); err != nil {
 		return Entry{}, err
 	}
 	defer e.leaveOp()

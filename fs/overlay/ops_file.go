@@ -38,7 +38,11 @@ func (e *Engine) Open(c Caller, id NodeID, flags uint32, killPrivs bool, cancel 
 }
 
 func (e *Engine) openOnce(c Caller, n *node, flags uint32, killPrivs bool) (*Handle, error) {
-	if err := e.enterOp(); err != nil {
+	agent := c.Agent
+	if flags&(unix.O_ACCMODE|unix.O_TRUNC) == unix.O_RDONLY {
+		agent = ""
+	}
+	if err := e.enterOn(agent, target{n: n}); err != nil {
 		return nil, err
 	}
 	defer e.leaveOp()
@@ -172,7 +176,7 @@ func (e *Engine) kept(r *run, n *node) (bool, error) {
 
 // Read reads from an open file.
 func (e *Engine) Read(h *Handle, b []byte, off int64) (int, error) {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterOn("", target{n: h.n}); err != nil {
 		return 0, err
 	}
 	defer e.leaveOp()
@@ -190,11 +194,11 @@ func (e *Engine) Read(h *Handle, b []byte, off int64) (int, error) {
 
 // Write writes to an open file, after what it overwrites was kept. With atEnd it appends, wherever the end is by now.
 func (e *Engine) Write(c Caller, h *Handle, b []byte, off int64, atEnd, killPrivs bool) (int, error) {
-	if err := e.enterOp(); err != nil {
+	c.Agent = h.agent
+	if err := e.enterOn(c.Agent, target{n: h.n}); err != nil {
 		return 0, err
 	}
 	defer e.leaveOp()
-	c.Agent = h.agent
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	if atEnd {
@@ -284,11 +288,11 @@ func (e *Engine) Fallocate(c Caller, h *Handle, mode uint32, off, length int64) 
 
 // overwrite does something to the bytes [from, to) of an open file, after they were kept.
 func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, f func() error) error {
-	if err := e.enterOp(); err != nil {
+	c.Agent = h.agent
+	if err := e.enterOn(c.Agent, target{n: h.n}); err != nil {
 		return err
 	}
 	defer e.leaveOp()
-	c.Agent = h.agent
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	if err := e.judgeOpen(&c, h, op, from, to); err != nil {
@@ -320,8 +324,12 @@ func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, f f
 	return nil
 }
 
-// CopyRange is copy_file_range(2) between two open files.
+// maxCopy bounds what one call copies: a move that claims the file waits for it.
+const maxCopy = 64 << 20
+
+// CopyRange is copy_file_range(2) between two open files. It may copy less than it was asked for.
 func (e *Engine) CopyRange(c Caller, from *Handle, off int64, to *Handle, at int64, length int) (n int, err error) {
+	length = min(length, maxCopy)
 	err = e.overwrite(c, to, guard.Overwrite, at, at+int64(length), func() error {
 		for {
 			in, out := off, at
@@ -336,7 +344,7 @@ func (e *Engine) CopyRange(c Caller, from *Handle, off int64, to *Handle, at int
 
 // Seek is lseek(2) for SEEK_DATA and SEEK_HOLE.
 func (e *Engine) Seek(h *Handle, off int64, whence int) (int64, error) {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterOn("", target{n: h.n}); err != nil {
 		return 0, err
 	}
 	defer e.leaveOp()
@@ -360,7 +368,7 @@ func (e *Engine) Sync(h *Handle, dataOnly bool) error {
 	if err := e.enterOp(); err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	e.leaveOp() // the disk is waited for outside: the kernel holds the handle until it has the answer
 	if h.writes() {
 		if err := e.j.Sync(); err != nil {
 			return storeError("sync", err)

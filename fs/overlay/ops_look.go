@@ -13,31 +13,19 @@ type Entry struct {
 	Stat Stat
 }
 
-// enterOp holds the gate for an operation; leaveOp lets it go.
-func (e *Engine) enterOp() error {
-	e.gate.RLock()
-	if e.closed {
-		e.gate.RUnlock()
-		return fail("operate", "", Closed, nil)
-	}
-	return nil
-}
-
-func (e *Engine) leaveOp() { e.gate.RUnlock() }
-
 func reserved(dir *node, name string) bool { return dir.id == RootNode && name == StoreName }
 
 // Lookup finds a name in a directory and counts it as one lookup of the kernel's. Errors: ENOENT, ENOTDIR, ESTALE.
 func (e *Engine) Lookup(dir NodeID, name string) (Entry, error) {
-	if err := e.enterOp(); err != nil {
-		return Entry{}, err
-	}
-	defer e.leaveOp()
 	d, err := e.pin(dir)
 	if err != nil {
 		return Entry{}, err
 	}
 	defer e.unpin(d)
+	if err := e.enterOn("", target{d, name}); err != nil {
+		return Entry{}, err
+	}
+	defer e.leaveOp()
 	if reserved(d, name) {
 		return Entry{}, unix.ENOENT
 	}
@@ -51,15 +39,15 @@ func (e *Engine) Lookup(dir NodeID, name string) (Entry, error) {
 
 // LookupNode counts one more lookup of the kernel's of a node that it knows, wherever that is. Errors: ESTALE.
 func (e *Engine) LookupNode(id NodeID) (out Entry, err error) {
-	if err := e.enterOp(); err != nil {
-		return out, err
-	}
-	defer e.leaveOp()
 	n, err := e.pin(id)
 	if err != nil {
 		return out, err
 	}
 	defer e.unpin(n)
+	if err := e.enterOn("", target{n: n}); err != nil {
+		return out, err
+	}
+	defer e.leaveOp()
 	if err := e.statAny(n, nil, &out.Stat); err != nil {
 		return out, err
 	}
@@ -125,15 +113,15 @@ func (e *Engine) see(n *node, st *Stat) error {
 // GetAttr is the state of an inode; h may be nil. Errors: ESTALE.
 func (e *Engine) GetAttr(id NodeID, h *Handle) (Stat, error) {
 	var st Stat
-	if err := e.enterOp(); err != nil {
-		return st, err
-	}
-	defer e.leaveOp()
 	n, err := e.pin(id)
 	if err != nil {
 		return st, err
 	}
 	defer e.unpin(n)
+	if err := e.enterOn("", target{n: n}); err != nil {
+		return st, err
+	}
+	defer e.leaveOp()
 	return st, e.statAny(n, h, &st)
 }
 
@@ -189,15 +177,15 @@ func (e *Engine) openAny(n *node) (int, error) {
 
 // Readlink is the target of a symbolic link.
 func (e *Engine) Readlink(id NodeID) ([]byte, error) {
-	if err := e.enterOp(); err != nil {
-		return nil, err
-	}
-	defer e.leaveOp()
 	n, err := e.pin(id)
 	if err != nil {
 		return nil, err
 	}
 	defer e.unpin(n)
+	if err := e.enterOn("", target{n: n}); err != nil {
+		return nil, err
+	}
+	defer e.leaveOp()
 	fd, err := e.openNode(n, unix.O_PATH)
 	if err != nil {
 		return nil, err

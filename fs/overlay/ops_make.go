@@ -18,20 +18,20 @@ type maker struct {
 // make does the making: f makes the name in an open directory; linked is the node that it is one more name of, nil for
 // a new one. Errors: EEXIST, ENOENT in a directory that was removed.
 func (e *Engine) make(c Caller, dir NodeID, name string, linked *node, f func(m *maker) error) (out Entry, n *node, err error) {
-	if err := e.enterOp(); err != nil {
-		return out, nil, err
-	}
-	defer e.leaveOp()
-	return e.makeIn(c, dir, name, linked, f)
-}
-
-// makeIn is make. Preconditions: gate is held.
-func (e *Engine) makeIn(c Caller, dir NodeID, name string, linked *node, f func(m *maker) error) (out Entry, n *node, err error) {
 	d, err := e.pin(dir)
 	if err != nil {
 		return out, nil, err
 	}
 	defer e.unpin(d)
+	if err := e.enterOn(c.Agent, target{d, name}, target{n: linked}); err != nil {
+		return out, nil, err
+	}
+	defer e.leaveOp()
+	return e.makeIn(c, d, name, linked, f)
+}
+
+// makeIn is make. Preconditions: gate is held.
+func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *maker) error) (out Entry, n *node, err error) {
 	if reserved(d, name) {
 		return out, nil, unix.EPERM
 	}
@@ -137,12 +137,17 @@ func (e *Engine) made(out Entry, n *node, err error) (Entry, error) {
 // Create makes a regular file and opens it. The gate is held until the handle counts as a writer: a task that begins in
 // between would not know what is written through it.
 func (e *Engine) Create(c Caller, dir NodeID, name string, flags, mode uint32) (Entry, *Handle, error) {
-	if err := e.enterOp(); err != nil {
+	d, err := e.pin(dir)
+	if err != nil {
+		return Entry{}, nil, err
+	}
+	defer e.unpin(d)
+	if err := e.enterOn(c.Agent, target{d, name}); err != nil {
 		return Entry{}, nil, err
 	}
 	defer e.leaveOp()
 	fd := -1
-	out, n, err := e.makeIn(c, dir, name, nil, func(m *maker) (err error) {
+	out, n, err := e.makeIn(c, d, name, nil, func(m *maker) (err error) {
 		return asCaller(c, func() (err error) {
 			fd, err = openAt(m.f.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|backingFlags(flags), m.mode(mode&0o7777))
 			return err
@@ -160,15 +165,15 @@ func (e *Engine) Create(c Caller, dir NodeID, name string, flags, mode uint32) (
 // Tmpfile makes a file without a name and opens it. What was never there before needs no image; linked into the tree it
 // is recorded as an entry.
 func (e *Engine) Tmpfile(c Caller, dir NodeID, flags, mode uint32) (Entry, *Handle, error) {
-	if err := e.enterOp(); err != nil {
-		return Entry{}, nil, err
-	}
-	defer e.leaveOp()
 	d, err := e.pin(dir)
 	if err != nil {
 		return Entry{}, nil, err
 	}
 	defer e.unpin(d)
+	if err := e.enterOn(c.Agent, target{n: d}); err != nil {
+		return Entry{}, nil, err
+	}
+	defer e.leaveOp()
 	f, err := e.useDir(d)
 	if err != nil {
 		return Entry{}, nil, err

@@ -220,15 +220,19 @@ func (e *Engine) Rmdir(c Caller, dir NodeID, name string) error {
 }
 
 func (e *Engine) removeName(c Caller, dir NodeID, name string, isDir bool) error {
-	if err := e.enterOp(); err != nil {
-		return err
-	}
-	defer e.leaveOp()
 	d, err := e.pin(dir)
 	if err != nil {
 		return err
 	}
 	defer e.unpin(d)
+	return unlessMet(func() error { return e.removeOnce(c, d, name, isDir) })
+}
+
+func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
+	if err := e.enterOn(c.Agent, target{d, name}); err != nil {
+		return err
+	}
+	defer e.leaveOp()
 	if reserved(d, name) {
 		return unix.EPERM
 	}
@@ -249,6 +253,9 @@ func (e *Engine) removeName(c Caller, dir NodeID, name string, isDir bool) error
 		return err
 	}
 	defer e.unpin(r.n)
+	if err := e.meet(r.n); err != nil {
+		return err
+	}
 	if isDir != (r.n.dir != nil) {
 		if isDir {
 			return unix.ENOTDIR

@@ -23,26 +23,34 @@ type renaming struct {
 
 // Rename gives what is at one name another; flags are RenameFlags. What was at the new name goes the way of an unlink.
 func (e *Engine) Rename(c Caller, fromDir NodeID, oldName string, toDir NodeID, newName string, flags uint) error {
-	if err := e.enterOp(); err != nil {
-		return err
-	}
-	defer e.leaveOp()
 	if flags&^(RenameNoReplace|RenameExchange) != 0 {
 		return unix.EINVAL
 	}
-	r := &renaming{e: e, old: oldName, new: newName, flags: flags}
-	var err error
-	if r.from, err = e.pin(fromDir); err != nil {
+	from, err := e.pin(fromDir)
+	if err != nil {
 		return err
 	}
-	defer e.unpin(r.from)
-	if r.to, err = e.pin(toDir); err != nil {
+	defer e.unpin(from)
+	to, err := e.pin(toDir)
+	if err != nil {
 		return err
 	}
-	defer e.unpin(r.to)
-	if reserved(r.from, oldName) || reserved(r.to, newName) {
+	defer e.unpin(to)
+	if reserved(from, oldName) || reserved(to, newName) {
 		return unix.EPERM
 	}
+	return unlessMet(func() error {
+		r := &renaming{e: e, from: from, to: to, old: oldName, new: newName, flags: flags}
+		return r.once(c)
+	})
+}
+
+func (r *renaming) once(c Caller) (err error) {
+	e := r.e
+	if err := e.enterOn(c.Agent, target{r.from, r.old}, target{r.to, r.new}); err != nil {
+		return err
+	}
+	defer e.leaveOp()
 	if r.ff, err = e.useDir(r.from); err != nil {
 		return err
 	}
@@ -126,6 +134,14 @@ func (r *renaming) do(c Caller) (err error) {
 		}
 	default:
 		return err
+	}
+	if err := e.meet(r.a.n); err != nil {
+		return err
+	}
+	if r.b != nil {
+		if err := e.meet(r.b.n); err != nil {
+			return err
+		}
 	}
 	defer r.lockEnds()()
 	if r.b != nil && r.flags&RenameExchange == 0 {

@@ -140,10 +140,10 @@ func (e *Engine) newChoice(o PruneOptions) (*choice, error) {
 
 // taskBytes is about what the images of a task take, each blob for itself.
 func (e *Engine) taskBytes(id tasktree.TaskID) (int64, error) {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return 0, err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	im, err := e.readImages(id)
 	if err != nil {
 		return 0, err
@@ -242,14 +242,14 @@ func (c *choice) plan(before time.Time) []tasktree.TaskID {
 
 // pruneTask gives up the images of one task, unless a move has come in between that needs them.
 func (e *Engine) pruneTask(id tasktree.TaskID) (bool, error) {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return false, err
 	}
 	swaps := e.swaps.Load()
 	k, _ := e.Task(id)
 	files := e.FileCount(k)
 	im, err := e.readImages(id)
-	e.leaveOp()
+	e.leavePast()
 	if err != nil {
 		return false, err
 	}
@@ -261,23 +261,22 @@ func (e *Engine) pruneTask(id tasktree.TaskID) (bool, error) {
 	return true, nil
 }
 
-// dropTask writes that a task is pruned. The gate is held as for the beginning of a task, for the one record.
+// dropTask writes that a task is pruned. Nothing else goes on for the one record.
 func (e *Engine) dropTask(id tasktree.TaskID, swaps uint64, files int, im *images) (bool, error) {
 	shares, err := e.deadShares(id, im)
 	if err != nil {
 		return false, err
 	}
-	e.gate.Lock()
-	defer e.gate.Unlock()
+	defer e.exclusive()()
 	t := &e.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k, has := t.tree.Get(id)
 	switch {
-	case e.closed || e.ending.Load():
+	case e.closed.Load() || e.ending.Load():
 		return false, fail("prune", "", Closed, nil)
-	case e.broken != nil:
-		return false, fail("prune", "", IO, fmt.Errorf("a move could not be ended; unmount and mount again: %w", e.broken))
+	case e.broken.Load() != nil:
+		return false, fail("prune", "", IO, fmt.Errorf("a move could not be ended; unmount and mount again: %w", *e.broken.Load()))
 	case !has || k.Pruned || swaps%2 != 0 || e.swaps.Load() != swaps:
 		return false, nil // the next prune sees to it
 	case !k.Sealed && len(e.writers.of(k.Agent)) > 0:

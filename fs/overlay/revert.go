@@ -325,12 +325,17 @@ func (e *Engine) remake(op string, a tasktree.Agent, title string, o MoveOptions
 }
 
 func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveOptions, want func() (*images, error)) (MoveResult, Changes, error) {
-	e.gate.Lock()
-	defer e.gate.Unlock()
+	e.past.Lock()
+	defer e.past.Unlock()
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	im, err := want()
+	own, err := e.claimAgents(op, a)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	defer e.unclaim(own)
+	im, err := e.wanted(own, want)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
@@ -338,11 +343,55 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	res, told, err := e.moveNow(op, a, MoveOptions{Force: true}, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanSwitch(a, id) })
-	if err != nil && e.broken == nil {
+	res, told, err := e.moveNow(op, a, MoveOptions{Force: true}, own, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanSwitch(a, id) })
+	if err != nil && e.broken.Load() == nil {
 		e.dropUndone(id)
 	}
 	return res, told, err
+}
+
+// wanted asks want what the workspace is to be, claims that, and asks again until the answer is of what was claimed: before
+// that, anybody could have changed what want looked at.
+func (e *Engine) wanted(own *claim, want func() (*images, error)) (*images, error) {
+	for {
+		before, err := want()
+		if err != nil {
+			return nil, err
+		}
+		err = e.claimImages(own, []*images{before})
+		(&step{mover: &mover{e: e}}).dropCopies(before)
+		if err != nil {
+			return nil, err
+		}
+		im, err := want()
+		if err != nil {
+			return nil, err
+		}
+		if im.within(before) {
+			return im, nil
+		}
+		(&step{mover: &mover{e: e}}).dropCopies(im)
+	}
+}
+
+// within says whether images are of nothing but what others are of.
+func (im *images) within(o *images) bool {
+	for at, id := range im.entries {
+		if was, has := o.entries[at]; !has || id != was {
+			return false
+		}
+	}
+	for id := range im.metas {
+		if _, has := o.metas[id]; !has {
+			return false
+		}
+	}
+	for id := range im.contents {
+		if _, has := o.contents[id]; !has {
+			return false
+		}
+	}
+	return true
 }
 
 // dropUndone takes back what addUndone recorded, when its move has not begun: what is refused changes nothing. A death in

@@ -41,10 +41,10 @@ type Stats struct {
 
 // Stats looks at the store. Units: bytes.
 func (e *Engine) Stats() (Stats, error) {
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return Stats{}, err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	s := Stats{Journal: e.j.Stats(), Blobs: e.blobs.Stats()}
 	for _, k := range e.Tasks() {
 		s.Tasks++
@@ -138,10 +138,10 @@ func (e *Engine) far(done, total int) {
 // Verify reads everything that is kept and reports each damage as a sentence. Errors: that the looking itself failed.
 func (e *Engine) Verify(ctx context.Context, report func(string)) (VerifyCounts, error) {
 	var n VerifyCounts
-	if err := e.enterOp(); err != nil {
+	if err := e.enterPast(); err != nil {
 		return n, err
 	}
-	defer e.leaveOp()
+	defer e.leavePast()
 	bad := func(format string, args ...any) {
 		n.Problems++
 		report(fmt.Sprintf(format, args...))

@@ -165,8 +165,8 @@ func (s *step) open(id OID, flags int, f func(fd int) error) error {
 
 // complete applies the step and settles it. What fails is taken back.
 func (s *step) complete() error {
-	s.e.moving = s.objects
-	defer func() { s.e.moving = nil }()
+	s.setMoving(s.objects)
+	defer s.setMoving(nil)
 	err := s.apply(s.want, s.have)
 	if err == nil {
 		err = s.settle()
@@ -340,11 +340,22 @@ func (s *step) object(id OID) (*object, error) {
 	if !found {
 		return nil, fail("move", "", Damaged, fmt.Errorf("object %d has no record", id))
 	}
+	s.e.movingMu.Lock()
 	s.objects[id] = &o
+	s.e.movingMu.Unlock()
 	return &o, nil
 }
 
+// setMoving makes the records of the step's objects those that everybody reads.
+func (s *step) setMoving(all map[OID]*object) {
+	s.e.movingMu.Lock()
+	s.e.moving = all
+	s.e.movingMu.Unlock()
+}
+
 func (s *step) placed(o *object, at spot) {
+	s.e.movingMu.Lock()
+	defer s.e.movingMu.Unlock()
 	if o.at != at {
 		o.was, o.at = o.at, at
 	}

@@ -139,9 +139,8 @@ func (e *Engine) sweepBound() (uint64, error) {
 			return 0, fail("sweep", "", Damaged, d.err)
 		}
 	}
-	e.gate.Lock() // what was below the bound has been recorded or dropped
-	defer e.gate.Unlock()
-	if e.closed {
+	defer e.exclusive()() // what was below the bound has been recorded or dropped
+	if e.closed.Load() {
 		return 0, fail("sweep", "", Closed, nil)
 	}
 	return bound, nil
@@ -150,12 +149,11 @@ func (e *Engine) sweepBound() (uint64, error) {
 // setAside gives what is in hold names that say that nobody needs it, unless there was a move meanwhile. What has a node
 // stays: a program may have it open.
 func (e *Engine) setAside(swaps uint64, batch []string) (gone []string, done bool, err error) {
-	e.gate.Lock()
-	defer e.gate.Unlock()
+	defer e.exclusive()()
 	switch {
-	case e.closed || e.ending.Load():
+	case e.closed.Load() || e.ending.Load():
 		return nil, false, fail("sweep", "", Closed, nil)
-	case e.broken != nil, swaps%2 != 0, e.swaps.Load() != swaps:
+	case e.broken.Load() != nil, swaps%2 != 0, e.swaps.Load() != swaps:
 		return nil, false, nil
 	}
 	for _, name := range batch {

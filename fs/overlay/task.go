@@ -185,16 +185,17 @@ func putActive(b *journal.Batch, tree *tasktree.Tree, a tasktree.Agent, id taskt
 }
 
 // enter is the run in which the caller's change is recorded: that of its agent's active task, which begins by itself
-// where none can be written to. Errors: Fenced; what the journal says. Preconditions: gate is held for reading.
+// where none can be written to. Errors: Fenced; what the journal says. Preconditions: the agent's changes are let in by
+// enterOn, or its agent is claimed.
 func (e *Engine) enter(c Caller) (*run, error) {
-	if e.closed {
+	if e.closed.Load() {
 		return nil, fail("change", "", Closed, nil)
 	}
 	if e.opt.ReadOnly {
 		return nil, fail("change", "", ReadOnly, nil)
 	}
-	if e.broken != nil {
-		return nil, fail("change", "", IO, fmt.Errorf("a move could not be ended; unmount and mount again: %w", e.broken))
+	if broken := e.broken.Load(); broken != nil {
+		return nil, fail("change", "", IO, fmt.Errorf("a move could not be ended; unmount and mount again: %w", *broken))
 	}
 	if err := e.MayChange("change", c.Agent); err != nil {
 		return nil, err
@@ -265,15 +266,15 @@ func (e *Engine) runLocked(id tasktree.TaskID, a tasktree.Agent) (*run, error) {
 // BeginTask begins a task of an agent: a child of its active task, which is sealed. Errors: what the journal says;
 // nothing has changed then. Durability: that of the journal's records.
 func (e *Engine) BeginTask(a tasktree.Agent, title string) (tasktree.TaskID, error) {
-	// The gate is held as for a move: what passthrough writers of the agent do must fall into one task or the other.
-	e.gate.Lock()
-	defer e.gate.Unlock()
-	if e.closed {
-		return 0, fail("task", "", Closed, nil)
-	}
 	if e.opt.ReadOnly {
 		return 0, fail("task", "", ReadOnly, nil)
 	}
+	// What the agent does meanwhile waits: what its passthrough writers do must fall into one task or the other.
+	own, err := e.claimAgents("task", a)
+	if err != nil {
+		return 0, err
+	}
+	defer e.unclaim(own)
 	e.tasks.mu.Lock()
 	id, err := e.beginLocked(a, title, false)
 	e.tasks.mu.Unlock()

@@ -64,10 +64,10 @@ func (e *Engine) Before(id tasktree.TaskID) (*Tree, error) {
 
 // with gives f the view and what is at a path.
 func (t *Tree) with(path string, f func(v *view, r *ref) error) error {
-	if err := t.e.enterOp(); err != nil {
+	if err := t.e.enterPast(); err != nil {
 		return err
 	}
-	defer t.e.leaveOp()
+	defer t.e.leavePast()
 	if t.only != nil && !t.only[path] {
 		return unix.ENOENT
 	}

@@ -59,11 +59,11 @@ type armed struct {
 	time unix.StatxTimestamp // its ctime then
 }
 
-// captureWriters keeps, for the agent's new task, what it could change without being seen. Preconditions: gate is held
-// for writing.
+// captureWriters keeps, for the agent's new task, what it could change without being seen. Preconditions: the agent is
+// claimed.
 func (e *Engine) captureWriters(a tasktree.Agent) error {
 	var first error
-	e.sweepMapped(true)
+	e.sweepMapped(a, true)
 	for _, h := range e.writers.of(a) {
 		if err := e.captureWriter(h); err != nil && first == nil {
 			first = err
@@ -85,12 +85,14 @@ func (e *Engine) captureWriter(h *Handle) error {
 	return ch.commit()
 }
 
-// armWriters keeps the files that an agent has open for passthrough writing as a move left them. Preconditions: gate is
-// held for writing.
+// armWriters keeps the files that an agent has open for passthrough writing as a move left them. Preconditions: the agent
+// is claimed.
 func (e *Engine) armWriters(a tasktree.Agent) {
-	e.sweepMapped(true)
+	e.sweepMapped(a, true)
 	for _, h := range e.writers.of(a) {
+		e.tasks.mu.Lock()
 		e.disarmed(h)
+		e.tasks.mu.Unlock()
 		if err := e.arm(h); err != nil {
 			e.log.Warn("what is written through a file that was open across a move counts as of the task moved to", "err", err)
 		}
@@ -98,6 +100,8 @@ func (e *Engine) armWriters(a tasktree.Agent) {
 }
 
 func (e *Engine) arm(h *Handle) error {
+	h.n.mu.Lock()
+	defer h.n.mu.Unlock()
 	ch := &change{e: e}
 	id, err := ch.self(h.n)
 	if err != nil || id == 0 {
@@ -121,6 +125,8 @@ func (e *Engine) arm(h *Handle) error {
 	if err != nil {
 		return err
 	}
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
 	h.armed = &armed{id: id, was: content{size: int64(st.Size), pieces: pieces}, meta: m, time: st.Ctime}
 	return nil
 }
@@ -198,9 +204,9 @@ func disarm(r *run, all []*Handle) {
 }
 
 // settleWriter ends an armed handle: what was written through it after the move begins a task by itself. Preconditions:
-// gate is held.
+// as of enter, for the handle's agent.
 func (e *Engine) settleWriter(h *Handle) {
-	if e.closed {
+	if e.closed.Load() {
 		return
 	}
 	e.tasks.mu.Lock()
