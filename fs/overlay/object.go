@@ -139,6 +139,13 @@ func (e *Engine) getObject(id OID) (o object, found bool, err error) {
 	return o, true, nil
 }
 
+// setMoving makes the records of the step's objects those that everybody reads.
+func (s *step) setMoving(all map[OID]*object) {
+	s.e.movingMu.Lock()
+	s.e.moving = all
+	s.e.movingMu.Unlock()
+}
+
 func putObject(b *journal.Batch, o *object) {
 	b.Put(key(kObject, uint64(o.id)), o.encode())
 	var v enc

@@ -346,13 +346,6 @@ func (s *step) object(id OID) (*object, error) {
 	return &o, nil
 }
 
-// setMoving makes the records of the step's objects those that everybody reads.
-func (s *step) setMoving(all map[OID]*object) {
-	s.e.movingMu.Lock()
-	s.e.moving = all
-	s.e.movingMu.Unlock()
-}
-
 func (s *step) placed(o *object, at spot) {
 	s.e.movingMu.Lock()
 	defer s.e.movingMu.Unlock()
