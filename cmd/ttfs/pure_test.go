@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"strings"
@@ -92,31 +91,6 @@ func TestWayBetween(t *testing.T) {
 		if fmt.Sprint(back) != c.back || fmt.Sprint(forth) != c.forth {
 			t.Errorf("%d to %d: %v %v", c.from, c.to, back, forth)
 		}
-	}
-}
-
-func TestGraph(t *testing.T) {
-	tasks := []taskInfo{
-		{ID: 1, Agent: "user", Title: "one", Status: "past"},
-		{ID: 2, Parent: 1, Agent: "user", Title: "two", Status: "undone", HasBranches: true},
-		{ID: 3, Parent: 2, Agent: "user", Title: "three", Status: "undone"},
-		{ID: 4, Parent: 2, Agent: "user", Title: "four", Status: "undone"},
-		{ID: 5, Parent: 1, Agent: "user", Title: "five", Status: "current"},
-		{ID: 6, Agent: "bot", Status: "current"},
-	}
-	var b bytes.Buffer
-	drawGraph(&b, tasks, true)
-	const want = `bot
-→ 6
-user
-  1 one
-├─↯ 2 two
-│ ├─↯ 3 three
-│ └─↯ 4 four
-└─→ 5 five
-`
-	if b.String() != want {
-		t.Errorf("\n%swant\n%s", b.String(), want)
 	}
 }
 
