@@ -139,6 +139,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 		Dir: o.dir, StoreDir: o.store, Config: o.config, Guard: o.guard, Blind: o.blind, Durability: o.durability, OnStoreError: o.onStoreError,
 		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Logger: log,
 	}
+	profiled := startProfile(log)
 	for until := time.Now().Add(lockLimit); ; time.Sleep(20 * time.Millisecond) {
 		server, err = fs.Mount(options)
 		if !errors.Is(err, overlay.Locked) || time.Now().After(until) {
@@ -146,6 +147,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 		}
 	}
 	if err != nil {
+		profiled()
 		return nil, nil, &failure{code: exitFailed, text: "mount " + o.dir, err: err}
 	}
 	log.Info("serving", "dir", o.dir, "pid", os.Getpid(), "version", version)
@@ -160,7 +162,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 			log.Info("told to end", "signal", got, "err", err)
 		}
 	}()
-	return server, func() { signal.Stop(signals); close(signals) }, nil
+	return server, func() { profiled(); signal.Stop(signals); close(signals) }, nil
 }
 
 // finish waits until the mount has gone and closes the store.
