@@ -27,23 +27,42 @@ func (s *Sub) Scan(prefix []byte, fn func(key, value []byte) error) error {
 
 // Commit is Journal.Commit.
 func (s *Sub) Commit(b *Batch) error {
-	whole := Batch{tooBig: b.tooBig}
-	if len(b.buf) > 0 {
-		err := decodeOps(b.buf[recordHead:], func(o op) {
-			switch o.kind {
-			case opPut:
-				whole.Put(s.key(o.key), o.value)
-			case opDelete:
-				whole.Delete(s.key(o.key))
-			case opDeletePrefix:
-				whole.DeletePrefix(s.key(o.key))
-			}
-		})
-		if err != nil {
-			return fail("commit", s.j.dir, ErrIO, err)
-		}
+	whole, err := s.whole(b)
+	if err != nil {
+		return err
 	}
-	return s.j.Commit(&whole)
+	return s.j.Commit(whole)
+}
+
+// CommitFreeing is Journal.CommitFreeing.
+func (s *Sub) CommitFreeing(b *Batch) error {
+	whole, err := s.whole(b)
+	if err != nil {
+		return err
+	}
+	return s.j.CommitFreeing(whole)
+}
+
+// whole is a batch with the keys that it has in the whole journal.
+func (s *Sub) whole(b *Batch) (*Batch, error) {
+	out := &Batch{tooBig: b.tooBig}
+	if len(b.buf) == 0 {
+		return out, nil
+	}
+	err := decodeOps(b.buf[recordHead:], func(o op) {
+		switch o.kind {
+		case opPut:
+			out.Put(s.key(o.key), o.value)
+		case opDelete:
+			out.Delete(s.key(o.key))
+		case opDeletePrefix:
+			out.DeletePrefix(s.key(o.key))
+		}
+	})
+	if err != nil {
+		return nil, fail("commit", s.j.dir, ErrIO, err)
+	}
+	return out, nil
 }
 
 // Sync is Journal.Sync.
@@ -54,3 +73,6 @@ func (s *Sub) Stats() Stats { return s.j.Stats() }
 
 // Verify looks at nothing: the whole journal's does.
 func (s *Sub) Verify(context.Context, func(Problem)) (Counts, error) { return Counts{}, nil }
+
+// Compact does nothing: the whole journal is compacted.
+func (s *Sub) Compact() error { return nil }

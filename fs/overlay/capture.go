@@ -1,6 +1,8 @@
 package overlay
 
 import (
+	"slices"
+
 	"github.com/ttfs/ttfs/journal"
 	"golang.org/x/sys/unix"
 )
@@ -8,15 +10,22 @@ import (
 // change is one operation's record under construction: the first touches that it makes, and what else must be known of
 // it after a death. It is committed before the operation is applied.
 type change struct {
-	e   *Engine
-	run *run
-	b   journal.Batch
+	e *Engine
+	firsts
+	// epoch is what is kept for forks; nil when there are none.
+	epoch *firsts
+	b     journal.Batch
 
+	numbers []numbered
+	owns    []thing
+}
+
+// firsts are the first touches by one run.
+type firsts struct {
+	run      *run
 	entries  []spot
 	metas    []OID
-	numbers  []numbered
 	contents []touched
-	owns     []thing
 }
 
 type numbered struct {
@@ -36,40 +45,92 @@ func (e *Engine) begin(c Caller) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &change{e: e, run: r}, nil
+	ch := &change{e: e, firsts: firsts{run: r}}
+	if r := e.epochs.newest.Load(); r != nil {
+		ch.epoch = &firsts{run: r}
+	}
+	return ch, nil
+}
+
+// both calls f for the task's first touches, and for the newest epoch's.
+func (ch *change) both(f func(t *firsts) error) error {
+	if err := f(&ch.firsts); err != nil || ch.epoch == nil {
+		return err
+	}
+	return f(ch.epoch)
+}
+
+// made says that a node was made within the run: of what it was before there is nothing to keep.
+func (t *firsts) made(n *node) bool {
+	if t.run.id&epochBit != 0 {
+		return n.epoch.Load() == uint64(t.run.id)
+	}
+	return n.bornIn(t.run.id)
 }
 
 // entry keeps what is at a name, before that changes; n is the node of what is there, nil for nothing, and comes the
 // node of what will be there if that is older than the change. In a directory that the task itself made nothing is kept
-// of what the task made as well: it goes and comes with the directory. Preconditions: dir.dir.mu is held; of a file also
-// n.mu.
+// of what the task made as well: it goes and comes with the directory. In one that is younger than every fork nothing is
+// kept for forks. Preconditions: dir.dir.mu is held; of a file also n.mu.
 func (ch *change) entry(dir *node, name string, n, comes *node) error {
-	own := func(n *node) bool { return n == nil || n.bornIn(ch.run.id) }
-	if dir.bornIn(ch.run.id) && own(n) && own(comes) {
+	own := func(n *node) bool { return n == nil || ch.made(n) }
+	task := !(ch.made(dir) && own(n) && own(comes))
+	epoch := ch.epoch != nil && !ch.epoch.made(dir)
+	if !task && !epoch {
 		return nil
 	}
 	d, err := ch.e.dirOID(dir)
 	if err != nil {
 		return err
 	}
-	if err := ch.touch(thing{at: spot{d, name}}); err != nil {
-		return err
+	s := spot{d, name}
+	if task {
+		if err := ch.touch(thing{at: s}); err != nil {
+			return err
+		}
 	}
-	if ch.run.hasEntry(d, name) {
-		return nil
-	}
+	task = task && !ch.run.hasEntry(d, name)
+	epoch = epoch && !ch.epoch.run.hasEntry(d, name)
 	var id OID
 	// Before the task there was nothing in a directory that it made. What it made itself has no other record of its places:
 	// it must not be told to have been here.
-	if n != nil && !dir.bornIn(ch.run.id) {
+	told := task && !ch.made(dir)
+	if n != nil && (told || epoch) {
 		if id, err = ch.number(n, d, name); err != nil {
 			return err
 		}
 	}
-	s := spot{d, name}
-	ch.b.Put(entryKey(ch.run.id, s), encodeNumber(uint64(id)))
-	ch.entries = append(ch.entries, s)
-	return ch.meta(dir, d)
+	if task {
+		was := id
+		if !told {
+			was = 0
+		}
+		ch.b.Put(entryKey(ch.run.id, s), encodeNumber(uint64(was)))
+		ch.entries = append(ch.entries, s)
+	}
+	if epoch {
+		ch.b.Put(entryKey(ch.epoch.run.id, s), encodeNumber(uint64(id)))
+		ch.epoch.entries = append(ch.epoch.entries, s)
+	}
+	if dir.from != nil && (task || epoch) {
+		ch.b.Put(takenKey(d, name), nil)
+	}
+	if epoch {
+		for _, n := range []*node{n, comes} {
+			if err := ch.links(n); err != nil {
+				return err
+			}
+		}
+	}
+	if task {
+		if err := ch.meta(&ch.firsts, dir, d); err != nil {
+			return err
+		}
+	}
+	if epoch {
+		return ch.meta(ch.epoch, dir, d)
+	}
+	return nil
 }
 
 // number is the object of a node that is at a name, numbered now if it was not, with its record telling that place.
@@ -133,8 +194,8 @@ func (ch *change) self(n *node) (OID, error) {
 }
 
 // meta keeps the metadata of a node before it changes. Preconditions: for a file n.mu, for a directory dir.mu is held.
-func (ch *change) meta(n *node, id OID) error {
-	if id == 0 || ch.run.hasMeta(id) || ch.hasMeta(id) {
+func (ch *change) meta(t *firsts, n *node, id OID) error {
+	if id == 0 || t.hasMeta(id) {
 		return nil
 	}
 	fd, err := ch.e.openNode(n, unix.O_PATH)
@@ -142,10 +203,12 @@ func (ch *change) meta(n *node, id OID) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return ch.metaFD(fd, id)
+	return ch.metaFD(t, fd, id)
 }
 
-func (ch *change) metaFD(fd int, id OID) error {
+func (t *firsts) hasMeta(id OID) bool { return t.run.hasMeta(id) || slices.Contains(t.metas, id) }
+
+func (ch *change) metaFD(t *firsts, fd int, id OID) error {
 	var st Stat
 	if err := statAt(fd, "", &st); err != nil {
 		return err
@@ -154,8 +217,8 @@ func (ch *change) metaFD(fd int, id OID) error {
 	if err != nil {
 		return storeError("read the attributes before", err)
 	}
-	ch.b.Put(metaKey(ch.run.id, id), m.encode())
-	ch.metas = append(ch.metas, id)
+	ch.b.Put(metaKey(t.run.id, id), m.encode())
+	t.metas = append(t.metas, id)
 	return nil
 }
 
@@ -168,28 +231,34 @@ const holeBytes = 4 << 10
 // content keeps the bytes [from, to) of a file, and its metadata, before they change; from >= to keeps only that the
 // content changes, and its size. fd is open for reading. Preconditions: n.mu is held.
 func (ch *change) content(n *node, fd int, from, to int64) error {
-	if n.bornIn(ch.run.id) {
+	return ch.both(func(t *firsts) error { return ch.contentOf(t, n, fd, from, to) })
+}
+
+func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {
+	if t.made(n) {
 		return nil
 	}
 	id, err := ch.e.oidOf(n)
 	if err != nil {
 		return err
 	}
-	if id != 0 {
+	if id != 0 && t == &ch.firsts {
 		if err := ch.touch(thing{obj: id}); err != nil {
 			return err
 		}
 	}
-	if cov := ch.run.coverage(id); cov != nil && len(cov.gaps(from, to)) == 0 {
+	if cov := t.run.coverage(id); cov != nil && len(cov.gaps(from, to)) == 0 {
 		return nil
 	}
 	if id, err = ch.self(n); err != nil || id == 0 {
 		return err
 	}
-	if err := ch.touch(thing{obj: id}); err != nil {
-		return err
+	if t == &ch.firsts {
+		if err := ch.touch(thing{obj: id}); err != nil {
+			return err
+		}
 	}
-	cov := ch.run.coverage(id)
+	cov := t.run.coverage(id)
 	first := cov == nil
 	var st Stat
 	if err := statAt(fd, "", &st); err != nil {
@@ -197,9 +266,9 @@ func (ch *change) content(n *node, fd int, from, to int64) error {
 	}
 	if first {
 		cov = &covered{size: int64(st.Size)}
-		ch.b.Put(contentKey(ch.run.id, id), encodeNumber(st.Size))
-		if !ch.run.hasMeta(id) {
-			if err := ch.metaFD(fd, id); err != nil {
+		ch.b.Put(contentKey(t.run.id, id), encodeNumber(st.Size))
+		if !t.hasMeta(id) {
+			if err := ch.metaFD(t, fd, id); err != nil {
 				return err
 			}
 		}
@@ -229,9 +298,9 @@ func (ch *change) content(n *node, fd int, from, to int64) error {
 		return err
 	}
 	for i := range pieces {
-		ch.b.Put(pieceKey(ch.run.id, id, pieces[i].off), pieces[i].encode())
+		ch.b.Put(pieceKey(t.run.id, id, pieces[i].off), pieces[i].encode())
 	}
-	ch.contents = append(ch.contents, touched{id, cov, pieces})
+	t.contents = append(t.contents, touched{id, cov, pieces})
 	return nil
 }
 
@@ -249,33 +318,40 @@ func (ch *change) commit() error {
 		e.count.records.Add(1)
 	}
 	e.own(ch.run, ch.owns)
-	for _, s := range ch.entries {
-		ch.run.markEntry(s.dir, s.name)
-	}
-	for _, o := range ch.metas {
-		ch.run.markMeta(o)
-	}
 	for _, k := range ch.numbers {
 		e.setOID(k.n, k.id)
 	}
-	for _, t := range ch.contents {
-		for _, p := range t.pieces {
-			t.cov.add(p.off, p.off+p.size)
-		}
-		ch.run.setCoverage(t.id, t.cov)
+	return ch.both(func(t *firsts) error { t.mark(); return nil })
+}
+
+// mark makes what was recorded the run's.
+func (t *firsts) mark() {
+	for _, s := range t.entries {
+		t.run.markEntry(s.dir, s.name)
 	}
-	return nil
+	for _, o := range t.metas {
+		t.run.markMeta(o)
+	}
+	for _, c := range t.contents {
+		for _, p := range c.pieces {
+			c.cov.add(p.off, p.off+p.size)
+		}
+		t.run.setCoverage(c.id, c.cov)
+	}
 }
 
 // refused says why the change cannot be recorded. It drops the copies made for it.
 func (ch *change) refused(err error) error {
-	for _, t := range ch.contents {
-		for _, p := range t.pieces {
-			if p.kind == pieceCopy {
-				ch.e.dropCopy(p.copy)
+	_ = ch.both(func(t *firsts) error {
+		for _, c := range t.contents {
+			for _, p := range c.pieces {
+				if p.kind == pieceCopy {
+					ch.e.dropCopy(p.copy)
+				}
 			}
 		}
-	}
+		return nil
+	})
 	err = storeError("record", err)
 	ch.e.count.refused.Add(1)
 	if ch.e.opt.Pass {

@@ -81,9 +81,14 @@ func (e *Engine) putDir(f *dirFD) {
 	e.nodes.mu.Unlock()
 }
 
-// openNode opens the inode of a node wherever it is. The first try takes no lock; when a rename came between, or
+// openNode opens the inode of a node wherever it is; in a fork, after it was raised. The first try takes no lock; when a rename came between, or
 // somebody changed the tree around the mount, the second looks while no name changes. Errors: ESTALE.
 func (e *Engine) openNode(n *node, flags int) (int, error) {
+	if n.low() {
+		if err := e.raise(n); err != nil {
+			return -1, err
+		}
+	}
 	fd, err := e.tryOpen(n, flags)
 	if err == unix.ESTALE || err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
 		// The parent's descriptor is made before the lock is taken, since useDir may come here itself.
@@ -171,7 +176,11 @@ func (e *Engine) openChecked(dir int, name string, n *node, flags int) (int, err
 }
 
 // statNode is the state of the inode of a node. Errors: ESTALE.
-func (e *Engine) statNode(n *node, st *Stat) error {
+func (e *Engine) statNode(n *node, st *Stat) (err error) {
+	if n.low() {
+		*st, err = e.lower.stat(n.from.ref)
+		return err
+	}
 	p := e.placeOf(n)
 	if p.parent != nil {
 		if f, err := e.useDir(p.parent); err == nil {

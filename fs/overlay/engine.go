@@ -1,6 +1,8 @@
 package overlay
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -22,7 +24,7 @@ type Options struct {
 	// Store is an open descriptor of its `.tt` directory, on the same filesystem. The engine duplicates it.
 	Store int
 	// Journal and Blobs are open; the engine does not close them.
-	Journal *journal.Journal
+	Journal Journal
 	Blobs   *cas.Store
 	// Notify learns what changed other than by the caller's own operation; nil: nobody.
 	Notify Notifier
@@ -52,8 +54,27 @@ type Options struct {
 	// Refused is told what an agent was refused, as a sentence; nil: nobody.
 	Refused func(a tasktree.Agent, sentence string)
 
+	// ForkNotify is who hears of what moves within a fork change; nil: nobody. It is asked when the fork is opened.
+	ForkNotify func(name ForkName) Notifier
+
+	// lower is the frozen tree of the engine that this one is a fork of, and blobMu that engine's.
+	lower  *lower
+	blobMu *sync.RWMutex
 	// point is called before every effect; tests die or fail there.
 	point func(name string) error
+}
+
+// Journal is a journal, or the part of one that a fork has.
+type Journal interface {
+	Get(key []byte) (value []byte, found bool, err error)
+	Scan(prefix []byte, fn func(key, value []byte) error) error
+	Commit(b *journal.Batch) error
+	CommitFreeing(b *journal.Batch) error
+	Sync() error
+	Sub(prefix []byte) *journal.Sub
+	Stats() journal.Stats
+	Verify(ctx context.Context, report func(journal.Problem)) (journal.Counts, error)
+	Compact() error
 }
 
 // Notifier is told, under no lock, what the kernel may have cached and a move has changed.
@@ -106,7 +127,7 @@ type Engine struct {
 	devMajor, devMinor uint32
 	log                *slog.Logger
 	clock              func() time.Time
-	j                  *journal.Journal
+	j                  Journal
 	blobs              *cas.Store
 
 	gate gate
@@ -142,12 +163,19 @@ type Engine struct {
 	temp      []gitignore.Pattern // the class TEMP
 	count     counters
 	small     sync.Pool // *[]byte of smallBytes+1
+	epochs    epochTable
+	forks     forkTable
+	// lower is what a fork sees where it has nothing of its own; nil for the workspace itself.
+	lower *lower
+	// raising is held while something of lower is made in the fork's own tree.
+	raising sync.Mutex
+	opens   atomic.Int64 // handles and listings not closed
 
 	pruneMu sync.Mutex    // one prune or sweep at a time; above the gate
 	ending  atomic.Bool   // Close was called: a prune ends where it is
 	swaps   atomic.Uint64 // counts moves at their begin and their end: odd while one is under way
 	pruned  sync.Map      // tasktree.TaskID of the tasks whose images were given up
-	blobMu  sync.RWMutex  // read: a blob is put and then named in the journal; write: what the journal names is counted
+	blobMu  *sync.RWMutex // shared with forks, as the blobs are; read: a blob is put and then named in the journal; write: what the journal names is counted
 }
 
 // smallBytes is the size up to which content is kept in the journal record itself.
@@ -155,18 +183,23 @@ const smallBytes = 128 << 10
 
 // Open opens the engine of a workspace and completes a move that was under way. Errors: Foreign, Damaged, IO.
 func Open(o Options) (*Engine, error) {
-	e := &Engine{opt: o, j: o.Journal, blobs: o.Blobs, log: o.Logger, clock: o.Clock, root: -1, tt: -1, hold: -1}
+	e := &Engine{opt: o, lower: o.lower, j: o.Journal, blobs: o.Blobs, log: o.Logger, clock: o.Clock, root: -1, tt: -1, hold: -1}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
 	if e.clock == nil {
 		e.clock = time.Now
 	}
+	if e.blobMu = o.blobMu; e.blobMu == nil {
+		e.blobMu = new(sync.RWMutex)
+	}
 	e.temp = compile(tempPatterns, o.Classes.Temp)
 	e.small.New = func() any { b := make([]byte, smallBytes+1); return &b }
 	ok := false
 	defer func() {
 		if !ok {
+			_ = e.closeForks()
+			e.stopArchiver()
 			e.closeFDs()
 		}
 	}()
@@ -209,11 +242,23 @@ func Open(o Options) (*Engine, error) {
 	if err := e.loadGuard(&o); err != nil {
 		return nil, err
 	}
+	if err := e.loadEpochs(); err != nil {
+		return nil, err
+	}
+	if err := e.loadRoot(); err != nil {
+		return nil, err
+	}
 	if !o.ReadOnly {
+		if err := e.endFills(); err != nil {
+			return nil, err
+		}
 		if err := e.recoverMove(); err != nil {
 			return nil, err
 		}
 		e.startArchiver()
+	}
+	if err := e.openForks(); err != nil {
+		return nil, err
 	}
 	ok = true
 	return e, nil
@@ -223,6 +268,7 @@ func Open(o Options) (*Engine, error) {
 // journal before.
 func (e *Engine) Close() error {
 	e.ending.Store(true)
+	forks := e.closeForks()
 	e.stopArchiver()
 	e.pruneMu.Lock()
 	defer e.pruneMu.Unlock()
@@ -231,7 +277,7 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closeMapped()
-	err := e.saveGuard()
+	err := errors.Join(forks, e.saveGuard())
 	e.closed.Store(true)
 	e.closeNodes()
 	e.closeFDs()

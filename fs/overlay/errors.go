@@ -20,6 +20,7 @@ const (
 	Invalid     Kind = "not understood"
 	NoTask      Kind = "no such task"
 	NoAgent     Kind = "no such agent"
+	NoFork      Kind = "no such fork"
 	AtRoot      Kind = "Already at root task"
 	NothingToDo Kind = "Nothing to redo"
 	Conflict    Kind = "conflict"

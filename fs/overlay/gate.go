@@ -102,7 +102,9 @@ func (e *Engine) metBy(a tasktree.Agent, on []target) *claim {
 }
 
 func (c *claim) meets(e *Engine, a tasktree.Agent, t target) bool {
-	if t.name != "" {
+	if t.n.low() {
+		// No move knows it; it may know a directory above it.
+	} else if t.name != "" {
 		if _, has := c.spots[claimedSpot{t.n.key, t.name}]; has {
 			return true
 		}

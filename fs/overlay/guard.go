@@ -172,7 +172,7 @@ func (e *Engine) judge(c *Caller, q guard.Question, n *node, st *Stat) error {
 	}
 	g := &e.guard
 	q.Actor = c.actor(0)
-	q.File, q.SizeBytes = fileOf(n.key), int64(st.Size)
+	q.File, q.SizeBytes = fileOf(n.ident()), int64(st.Size)
 	policy := guard.Policy{Blind: g.blind, Live: e.opt.Live}
 	g.mu.Lock()
 	e.externalLocked(n, q.Path, st)
@@ -216,7 +216,7 @@ func (e *Engine) mayWrite(c *Caller, n *node, flags uint32) error {
 	}
 	p := e.pathOfNode(n)
 	e.guard.mu.Lock()
-	v := e.guard.s.MayOpenForWriting(fileOf(n.key), p, c.actor(0), flags&unix.O_APPEND != 0 && flags&unix.O_TRUNC == 0)
+	v := e.guard.s.MayOpenForWriting(fileOf(n.ident()), p, c.actor(0), flags&unix.O_APPEND != 0 && flags&unix.O_TRUNC == 0)
 	e.guard.mu.Unlock()
 	if v.Allow || e.unguardedClass(c, p, nil) {
 		return nil
@@ -232,7 +232,7 @@ func (e *Engine) awaitRewrite(c *Caller, n *node, flags uint32, deadline <-chan 
 	e.guard.mu.Unlock()
 	p := e.pathOfNode(n)
 	e.guard.mu.Lock()
-	v := e.guard.s.MayOpenForWriting(fileOf(n.key), p, c.actor(0), flags&unix.O_APPEND != 0 && flags&unix.O_TRUNC == 0)
+	v := e.guard.s.MayOpenForWriting(fileOf(n.ident()), p, c.actor(0), flags&unix.O_APPEND != 0 && flags&unix.O_TRUNC == 0)
 	e.guard.mu.Unlock()
 	if v.Allow {
 		return nil

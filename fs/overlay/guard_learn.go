@@ -10,7 +10,7 @@ import (
 // externalLocked notices that a file is not as we left it. Preconditions: guardTable.mu is held.
 func (e *Engine) externalLocked(n *node, p guard.Path, st *Stat) {
 	g := &e.guard
-	f := fileOf(n.key)
+	f := fileOf(n.ident())
 	old, has := g.stamps[f]
 	if !has || old == leftAs(st) {
 		return
@@ -60,8 +60,8 @@ func (e *Engine) learnWrite(c *Caller, n *node, fd int, from, to int64) {
 		if to < 0 {
 			from, to = 0, size
 		}
-		s.Wrote(a, fileOf(n.key), p, from, max(from, to), size)
-		e.stampLocked(n.key, &st)
+		s.Wrote(a, fileOf(n.ident()), p, from, max(from, to), size)
+		e.stampLocked(n.ident(), &st)
 	})
 }
 
@@ -71,7 +71,9 @@ func (e *Engine) learnOpen(c *Caller, h *Handle, emptied bool) {
 		return
 	}
 	var st Stat
-	if statAt(h.fd, "", &st) != nil {
+	if h.low != nil {
+		st.Size, st.Mtime = uint64(h.low.size), h.low.mtime
+	} else if statAt(h.fd, "", &st) != nil {
 		return
 	}
 	p := e.pathOfNode(h.n)
@@ -84,7 +86,7 @@ func (e *Engine) learnOpen(c *Caller, h *Handle, emptied bool) {
 		mode |= guard.ForWriting
 	}
 	e.learn(c, func(s *guard.State, a guard.Actor) {
-		f := fileOf(h.n.key)
+		f := fileOf(h.n.ident())
 		if !emptied {
 			e.externalLocked(h.n, p, &st)
 		} else {
@@ -94,14 +96,14 @@ func (e *Engine) learnOpen(c *Caller, h *Handle, emptied bool) {
 			mode |= guard.ForReading // it knows all that there is: nothing
 		}
 		s.Opened(a, f, p, int64(st.Size), mode)
-		e.stampLocked(h.n.key, &st)
+		e.stampLocked(h.n.ident(), &st)
 	})
 }
 
 // learnRead reports that bytes were read; start is the version before the read began. Preconditions: gate is held.
 func (e *Engine) learnRead(c *Caller, h *Handle, start guard.Seq, from, to int64) {
 	p := e.pathOfNode(h.n)
-	e.learn(c, func(s *guard.State, a guard.Actor) { s.Read(a, fileOf(h.n.key), p, start, from, to) })
+	e.learn(c, func(s *guard.State, a guard.Actor) { s.Read(a, fileOf(h.n.ident()), p, start, from, to) })
 }
 
 // version is the number of the newest change, before a read.
@@ -133,7 +135,7 @@ func (e *Engine) rewritten(h *Handle) {
 	}
 	c := Caller{Agent: h.agent, Proc: h.proc}
 	e.learn(&c, func(s *guard.State, a guard.Actor) {
-		s.EndRewrite(fileOf(h.n.key), a)
+		s.EndRewrite(fileOf(h.n.ident()), a)
 		close(e.guard.closed)
 		e.guard.closed = make(chan struct{})
 	})
@@ -164,7 +166,7 @@ func (e *Engine) learnMove(m *mover, c Changes) {
 			err = statAt(dir, name, &st)
 			done()
 			if err == nil {
-				tell = append(tell, func(s *guard.State) { s.Linked(a, fileOf(keyOf(&st)), guard.Path(ent.Path)) })
+				tell = append(tell, func(s *guard.State) { s.Linked(a, fileOf(e.identOf(keyOf(&st))), guard.Path(ent.Path)) })
 				continue
 			}
 		}
@@ -185,9 +187,10 @@ func (e *Engine) learnMove(m *mover, c Changes) {
 			if up, inTree := e.pathOf(o.at.dir, 0); inTree {
 				p = guard.Path(joinPath(up, o.at.name))
 			}
+			ident := e.identOf(o.key)
 			tell = append(tell, func(s *guard.State) {
-				s.Wrote(a, fileOf(o.key), p, 0, int64(st.Size), int64(st.Size))
-				e.stampLocked(o.key, &st)
+				s.Wrote(a, fileOf(ident), p, 0, int64(st.Size), int64(st.Size))
+				e.stampLocked(ident, &st)
 			})
 		}
 		done()

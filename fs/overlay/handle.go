@@ -9,7 +9,8 @@ import (
 // Handle is one open file. Its agent is who opened it: the caller of a later write may be the kernel's own thread.
 type Handle struct {
 	n     *node
-	fd    int // open for reading also where the program writes only
+	fd    int // open for reading also where the program writes only; -1: low is what is read
+	low   *lowFile
 	flags uint32
 	how   how
 	agent tasktree.Agent
@@ -50,6 +51,7 @@ type fileState struct {
 	handles map[*Handle]struct{}
 	passing int // open so that the kernel has the backing file
 	direct  int // open in direct mode without the kernel having it: it may be mapped
+	cached  int // open so that the kernel may cache it
 }
 
 // backingFlags are the flags of an open that the backing file gets as well. O_DIRECT breaks msync below, O_APPEND and
@@ -69,7 +71,7 @@ func (e *Engine) newHandle(n *node, fd int, flags uint32, c Caller) *Handle {
 		h.proc = c.Proc
 		p := e.pathOfNode(n)
 		e.learn(&c, func(s *guard.State, a guard.Actor) {
-			f := fileOf(n.key)
+			f := fileOf(n.ident())
 			s.Created(a, f, p)
 			if h.writes() {
 				s.BeginRewrite(f, a)
@@ -87,7 +89,10 @@ func (e *Engine) opened(h *Handle) {
 		f.handles = map[*Handle]struct{}{}
 	}
 	f.handles[h] = struct{}{}
+	e.opens.Add(1)
 	switch {
+	case h.low != nil && h.how.mode == Cached:
+		f.cached++
 	case h.Backed():
 		f.passing++
 		if h.unseen() {
@@ -114,7 +119,10 @@ func (e *Engine) NotPassed(h *Handle) {
 func (e *Engine) closedLocked(h *Handle) {
 	f := &h.n.file
 	delete(f.handles, h)
+	e.opens.Add(-1)
 	switch {
+	case h.low != nil && h.how.mode == Cached:
+		f.cached--
 	case h.Backed():
 		f.passing--
 	case h.how.mode == Direct:
@@ -145,6 +153,6 @@ func (e *Engine) Release(h *Handle) {
 	e.closedLocked(h)
 	h.n.mu.Unlock()
 	e.writers.drop(h)
-	unix.Close(h.fd)
+	h.closeFD()
 	e.unpin(h.n)
 }

@@ -91,3 +91,14 @@ func (s *step) unhold(o *object) {
 		e.log.Warn("a link in hold could not be removed", "name", holdName(o.id), "err", err)
 	}
 }
+
+// dropCopies removes the copies of images that nothing refers to any more.
+func (s *step) dropCopies(im *images) {
+	for _, c := range im.contents {
+		for i := range c.pieces {
+			if c.pieces[i].kind == pieceCopy {
+				s.e.dropCopy(c.pieces[i].copy)
+			}
+		}
+	}
+}

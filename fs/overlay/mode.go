@@ -27,6 +27,8 @@ type opening struct {
 	passing     bool  // it is open for passthrough elsewhere
 	direct      bool  // it is open for reading and writing in direct mode elsewhere
 	guarded     bool  // who opens it is an agent that is guarded: what it reads and overwrites is to be seen
+	cached      bool  // it is open elsewhere so that the kernel may cache it
+	low         bool  // a fork reads what it was made of: it cannot change before all who open it for writing come here
 	fresh       bool  // this open empties it
 	privileged  bool  // it is setuid, setgid or has capabilities: a write takes them away, and must be seen for that
 }
@@ -48,8 +50,10 @@ func (o opening) how() how {
 	writes := o.flags&unix.O_ACCMODE != unix.O_RDONLY
 	both := o.flags&unix.O_ACCMODE == unix.O_RDWR
 	switch {
-	case !o.passthrough:
+	case o.low && (!o.guarded || o.size <= smallBytes), !o.passthrough:
 		return how{mode: Cached}
+	case o.low, o.cached:
+		return how{mode: Direct}
 	case o.direct:
 		return how{mode: Direct}
 	case o.guarded && !writes && o.size > smallBytes:

@@ -17,8 +17,14 @@ const RootNode NodeID = 1
 // node is one inode that the kernel knows, or that something here holds on to.
 type node struct {
 	id   NodeID
-	key  inoKey
 	kind uint32 // S_IFMT bits
+
+	// key is of the inode. Of a node of a fork that is not raised it is not set yet.
+	key inoKey
+	// from is what the inode is in the tree that the fork was made of; nil for what is the fork's own, and everywhere but
+	// in a fork. Until raised is set there is nothing of it in the fork's own tree.
+	from   *origin
+	raised atomic.Bool
 
 	// dir is locked by whoever changes entries of this directory; nil for others.
 	dir *dirState
@@ -30,6 +36,8 @@ type node struct {
 	told atomic.Bool
 	// born is the task that made this inode, as far as that is remembered.
 	born atomic.Uint64
+	// epoch is the run of the newest epoch at that time.
+	epoch atomic.Uint64
 
 	// Guarded by nodeTable.mu.
 	lookups uint64 // what the kernel holds
@@ -108,8 +116,10 @@ func (e *Engine) unpin(n *node) {
 func (e *Engine) dropLocked(n *node) {
 	for n != nil && n.lookups == 0 && n.pins == 0 && n != e.nodes.root {
 		delete(e.nodes.byID, n.id)
-		if e.nodes.byIno[n.key] == n {
-			delete(e.nodes.byIno, n.key)
+		for _, k := range []inoKey{n.key, n.ident()} {
+			if e.nodes.byIno[k] == n {
+				delete(e.nodes.byIno, k)
+			}
 		}
 		if n.keep > 0 {
 			unix.Close(n.keep)
@@ -175,20 +185,46 @@ func (e *Engine) setAltLocked(n, parent *node, name string) {
 
 // intern is the node of an inode that was just seen at a name, pinned once. Preconditions: places is held.
 func (e *Engine) intern(parent *node, name string, st *Stat, fresh bool) *node {
+	k := keyOf(st)
+	var from *origin
+	if e.lower != nil && !fresh {
+		from = e.originOfNew(k)
+	}
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
-	k := keyOf(st)
 	n := e.nodes.byIno[k]
+	if n == nil && from != nil {
+		n = e.nodes.byIno[from.ident] // it is just being raised
+	}
 	if n == nil {
-		n = &node{id: e.nodes.next, key: k, kind: kindOf(st), asked: fresh}
-		if n.kind == unix.S_IFDIR {
-			n.dir = &dirState{}
-		}
-		e.nodes.next++
-		e.nodes.byID[n.id], e.nodes.byIno[k] = n, n
-	} else if n == e.nodes.root {
+		n = e.newNodeLocked(kindOf(st), from)
+		n.key, n.asked = k, fresh
+		n.raised.Store(from != nil)
+		e.nodes.byIno[k] = n
+	}
+	e.seenAtLocked(n, parent, name, st)
+	return n
+}
+
+// newNodeLocked makes a node. Preconditions: nodes.mu is held.
+func (e *Engine) newNodeLocked(kind uint32, from *origin) *node {
+	n := &node{id: e.nodes.next, kind: kind, from: from}
+	if n.kind == unix.S_IFDIR {
+		n.dir = &dirState{}
+	}
+	e.nodes.next++
+	e.nodes.byID[n.id] = n
+	if from != nil {
+		e.nodes.byIno[from.ident] = n
+	}
+	return n
+}
+
+// seenAtLocked pins a node that was seen at a name. Preconditions: nodes.mu is held.
+func (e *Engine) seenAtLocked(n, parent *node, name string, st *Stat) {
+	if n == e.nodes.root {
 		n.pins++
-		return n
+		return
 	}
 	n.pins++
 	if parent != nil && !(n.parent == parent && n.name == name) {
@@ -198,7 +234,6 @@ func (e *Engine) intern(parent *node, name string, st *Stat, fresh bool) *node {
 		}
 		e.setPlaceLocked(n, parent, name)
 	}
-	return n
 }
 
 // known is the node of an inode if there is one, pinned; nil else.

@@ -1,6 +1,8 @@
 package overlay
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +57,9 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 	defer n.unlock()
 	var st Stat
 	if s.Size != nil {
+		if err := e.fill(n); err != nil {
+			return err
+		}
 		if err := statAt(data, "", &st); err != nil {
 			return err
 		}
@@ -89,7 +94,7 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 	case s.Mtime != nil && e.Follows() && n.dir == nil:
 		if statAt(path, "", &st) == nil {
 			e.guard.mu.Lock()
-			e.stampLocked(n.key, &st)
+			e.stampLocked(n.ident(), &st)
 			e.guard.mu.Unlock()
 		}
 	}
@@ -98,26 +103,27 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 
 // ownMeta keeps the metadata of an open node that is itself to get other attributes. Preconditions: n.lock is held.
 func (ch *change) ownMeta(n *node, fd int) error {
-	self, err := ch.self(n)
-	if err != nil || self == 0 || n.bornIn(ch.run.id) {
-		return err
-	}
-	if err := ch.touch(thing{obj: self}); err != nil {
-		return err
-	}
-	if ch.run.hasMeta(self) || ch.hasMeta(self) {
+	if ch.made(n) && (ch.epoch == nil || ch.epoch.made(n)) {
 		return nil
 	}
-	return ch.metaFD(fd, self)
-}
-
-func (ch *change) hasMeta(id OID) bool {
-	for _, o := range ch.metas {
-		if o == id {
-			return true
-		}
+	self, err := ch.self(n)
+	if err != nil || self == 0 {
+		return err
 	}
-	return false
+	return ch.both(func(t *firsts) error {
+		if t.made(n) {
+			return nil
+		}
+		if t == &ch.firsts {
+			if err := ch.touch(thing{obj: self}); err != nil {
+				return err
+			}
+		}
+		if t.hasMeta(self) {
+			return nil
+		}
+		return ch.metaFD(t, fd, self)
+	})
 }
 
 // metaFD is a descriptor by which metadata can be changed: a duplicate of the handle's, or one with O_PATH.
@@ -199,6 +205,13 @@ func killPriv(fd int) error {
 // GetXattr reads an extended attribute. Errors: ENODATA, ENOTSUP.
 func (e *Engine) GetXattr(id NodeID, name string) ([]byte, error) {
 	var v []byte
+	if m, low, err := e.lowMeta(id); low {
+		v, has := m.xattrs[name]
+		if err == nil && !has {
+			err = unix.ENODATA
+		}
+		return v, err
+	}
 	err := e.withPath(id, func(path string) (err error) {
 		v, err = getXattr(path, name)
 		return err
@@ -209,6 +222,12 @@ func (e *Engine) GetXattr(id NodeID, name string) ([]byte, error) {
 // ListXattr is the names of the extended attributes, each ended by a zero byte.
 func (e *Engine) ListXattr(id NodeID) ([]byte, error) {
 	var out []byte
+	if m, low, err := e.lowMeta(id); low {
+		for _, name := range slices.Sorted(maps.Keys(m.xattrs)) {
+			out = append(append(out, name...), 0)
+		}
+		return out, err
+	}
 	err := e.withPath(id, func(path string) error {
 		names, err := listXattrs(path)
 		if len(names) > 0 {

@@ -9,12 +9,13 @@ import (
 
 // Dir is an open directory.
 type Dir struct {
-	n  *node
-	mu sync.Mutex
-	fd int
-	at uint64 // the cookie after the last entry read
-	b  []byte // entries read and not given yet
-	c  []byte // where they are read into
+	n      *node
+	mu     sync.Mutex
+	fd     int
+	at     uint64   // the cookie after the last entry read
+	merged []Dirent // the entries, where a fork has some of the lower
+	b      []byte   // entries read and not given yet
+	c      []byte   // where they are read into
 }
 
 // Dirent is one entry of a directory.
@@ -31,11 +32,16 @@ func (e *Engine) OpenDir(id NodeID) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n.from != nil && n.dir != nil {
+		e.opens.Add(1)
+		return &Dir{n: n, fd: -1}, nil
+	}
 	fd, err := e.openList(n)
 	if err != nil {
 		e.unpin(n)
 		return nil, err
 	}
+	e.opens.Add(1)
 	return &Dir{n: n, fd: fd, c: make([]byte, 32<<10)}, nil
 }
 
@@ -57,7 +63,10 @@ func (e *Engine) openList(n *node) (int, error) {
 
 // CloseDir ends a listing.
 func (e *Engine) CloseDir(d *Dir) {
-	unix.Close(d.fd)
+	e.opens.Add(-1)
+	if d.fd >= 0 {
+		unix.Close(d.fd)
+	}
 	e.unpin(d.n)
 }
 
@@ -69,6 +78,9 @@ func (e *Engine) SyncDir(d *Dir) error {
 	e.leaveOp() // the disk is waited for outside
 	if err := e.j.Sync(); err != nil {
 		return storeError("sync", err)
+	}
+	if d.fd < 0 {
+		return e.syncMerged(d.n)
 	}
 	return retry(func() error { return unix.Fsync(d.fd) })
 }
@@ -82,6 +94,9 @@ func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
 	defer e.leaveOp()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.fd < 0 {
+		return e.nextMerged(d, after, f)
+	}
 	if after != d.at {
 		if _, err := unix.Seek(d.fd, int64(after), unix.SEEK_SET); err != nil {
 			return err
@@ -134,6 +149,9 @@ func (e *Engine) LookupIn(d *Dir, name string) (Entry, error) {
 		return Entry{}, err
 	}
 	defer e.leaveOp()
+	if d.fd < 0 {
+		return e.lookupMerged(d.n, name)
+	}
 	return e.lookupAt(d.n, d.fd, name)
 }
 

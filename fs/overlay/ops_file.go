@@ -51,6 +51,9 @@ func (e *Engine) openOnce(c Caller, n *node, flags uint32, killPrivs bool) (*Han
 
 func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handle, err error) {
 	h := &Handle{n: n, flags: flags, agent: c.Agent, proc: c.Proc}
+	if n.hollow() && !h.writes() && flags&unix.O_TRUNC == 0 {
+		return e.openLow(c, h)
+	}
 	access := unix.O_RDONLY
 	if h.writes() || flags&unix.O_TRUNC != 0 {
 		if err := e.MayChange("open for writing", c.Agent); err != nil {
@@ -82,12 +85,16 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	}()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := e.fill(n); err != nil {
+		return nil, err
+	}
 	var st Stat
 	if err := statAt(fd, "", &st); err != nil {
 		return nil, err
 	}
 	o := opening{
-		flags: flags, passthrough: e.passthrough.Load(), passing: n.file.passing > 0, direct: n.file.direct > 0,
+		cached: n.file.cached > 0,
+		flags:  flags, passthrough: e.passthrough.Load(), passing: n.file.passing > 0, direct: n.file.direct > 0,
 		size: int64(st.Size), guarded: e.guarded(&c), fresh: flags&unix.O_TRUNC != 0,
 	}
 	if access == unix.O_RDONLY {
@@ -164,14 +171,16 @@ func (e *Engine) kept(r *run, n *node) (bool, error) {
 	if r == nil {
 		return false, nil
 	}
-	if n.bornIn(r.id) {
-		return true, nil
+	for _, t := range []*firsts{{run: r}, {run: e.epochs.newest.Load()}} {
+		if t.run == nil || t.made(n) {
+			continue
+		}
+		id, err := e.oidOf(n)
+		if err != nil || id == 0 || !t.run.coverage(id).whole() {
+			return false, err
+		}
 	}
-	id, err := e.oidOf(n)
-	if err != nil || id == 0 {
-		return false, err
-	}
-	return r.coverage(id).whole(), nil
+	return true, nil
 }
 
 // Read reads from an open file.
@@ -182,10 +191,10 @@ func (e *Engine) Read(h *Handle, b []byte, off int64) (int, error) {
 	defer e.leaveOp()
 	c := Caller{Agent: h.agent, Proc: h.proc}
 	if !e.guarded(&c) {
-		return preadFull(h.fd, b, off)
+		return h.pread(e, b, off)
 	}
 	start := e.version()
-	n, err := preadFull(h.fd, b, off)
+	n, err := h.pread(e, b, off)
 	if n > 0 {
 		e.learnRead(&c, h, start, off, off+int64(n))
 	}
@@ -249,25 +258,6 @@ func (e *Engine) judgeOpen(c *Caller, h *Handle, op guard.Op, from, to int64) er
 	return e.judge(c, guard.Question{Op: op, Path: e.pathOfNode(h.n), From: from, To: min(to, int64(st.Size))}, h.n, &st)
 }
 
-// pwriteSome writes what it can; an error is told only when nothing was written.
-func pwriteSome(fd int, b []byte, off int64) (int, error) {
-	n := 0
-	for n < len(b) {
-		got, err := unix.Pwrite(fd, b[n:], off+int64(n))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			if n > 0 {
-				return n, nil
-			}
-			return 0, err
-		}
-		n += got
-	}
-	return n, nil
-}
-
 // Fallocate is fallocate(2), with all its modes.
 func (e *Engine) Fallocate(c Caller, h *Handle, mode uint32, off, length int64) error {
 	from, to := off, off+length
@@ -329,6 +319,9 @@ const maxCopy = 64 << 20
 
 // CopyRange is copy_file_range(2) between two open files. It may copy less than it was asked for.
 func (e *Engine) CopyRange(c Caller, from *Handle, off int64, to *Handle, at int64, length int) (n int, err error) {
+	if from.fd < 0 {
+		return 0, unix.EXDEV // the kernel reads and writes instead
+	}
 	length = min(length, maxCopy)
 	err = e.overwrite(c, to, guard.Overwrite, at, at+int64(length), func() error {
 		for {
@@ -348,6 +341,9 @@ func (e *Engine) Seek(h *Handle, off int64, whence int) (int64, error) {
 		return 0, err
 	}
 	defer e.leaveOp()
+	if h.fd < 0 {
+		return h.seekLow(off, whence)
+	}
 	return unix.Seek(h.fd, off, whence)
 }
 
@@ -356,6 +352,9 @@ func (e *Engine) Flush(h *Handle) error {
 	h.n.mu.Lock()
 	e.flushed(h)
 	h.n.mu.Unlock()
+	if h.fd < 0 {
+		return nil
+	}
 	fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return err
@@ -373,6 +372,9 @@ func (e *Engine) Sync(h *Handle, dataOnly bool) error {
 		if err := e.j.Sync(); err != nil {
 			return storeError("sync", err)
 		}
+	}
+	if h.fd < 0 {
+		return nil // there is nothing of it that a power cut could take
 	}
 	if dataOnly {
 		return retry(func() error { return unix.Fdatasync(h.fd) })

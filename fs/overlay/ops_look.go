@@ -29,6 +29,9 @@ func (e *Engine) Lookup(dir NodeID, name string) (Entry, error) {
 	if reserved(d, name) {
 		return Entry{}, unix.ENOENT
 	}
+	if d.from != nil {
+		return e.lookupMerged(d, name)
+	}
 	f, err := e.useDir(d)
 	if err != nil {
 		return Entry{}, err
@@ -87,6 +90,12 @@ func (e *Engine) sameDevice(st *Stat) bool {
 
 // see turns an inode's state into what programs see: a link in hold is not one of theirs.
 func (e *Engine) see(n *node, st *Stat) error {
+	if n.low() {
+		return nil
+	}
+	if n.from != nil {
+		defer n.from.shows(st)
+	}
 	if n.dir != nil {
 		return nil
 	}
@@ -158,7 +167,9 @@ func (e *Engine) anyFD(n *node) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for h := range n.file.handles {
-		return unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
+		if h.fd >= 0 {
+			return unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
+		}
 	}
 	return -1, unix.ESTALE
 }
@@ -186,6 +197,9 @@ func (e *Engine) Readlink(id NodeID) ([]byte, error) {
 		return nil, err
 	}
 	defer e.leaveOp()
+	if n.low() {
+		return e.lower.readlink(n.from.ref)
+	}
 	fd, err := e.openNode(n, unix.O_PATH)
 	if err != nil {
 		return nil, err

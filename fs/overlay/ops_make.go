@@ -51,6 +51,9 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 	} else if err != unix.ENOENT {
 		return out, nil, err
 	}
+	if err := e.free(d, name); err != nil {
+		return out, nil, err
+	}
 	m := &maker{e: e, c: c, d: d, f: fd, name: name}
 	if m.ch, err = e.begin(c); err != nil {
 		return out, nil, err
@@ -77,6 +80,7 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 	}
 	if linked == nil {
 		n.born.Store(uint64(m.ch.run.id))
+		n.epoch.Store(e.epochs.current())
 	}
 	e.looked(n)
 	out.Node = n.id
@@ -92,9 +96,9 @@ func (e *Engine) learnMade(c *Caller, n, d *node, name string, linked bool) {
 	p := e.pathAt(d, name)
 	e.learn(c, func(s *guard.State, a guard.Actor) {
 		if linked {
-			s.Linked(a, fileOf(n.key), p)
+			s.Linked(a, fileOf(n.ident()), p)
 		} else {
-			s.Created(a, fileOf(n.key), p)
+			s.Created(a, fileOf(n.ident()), p)
 		}
 	})
 }
@@ -201,6 +205,7 @@ func (e *Engine) Tmpfile(c Caller, dir NodeID, flags, mode uint32) (Entry, *Hand
 	e.looked(n)
 	out.Node = n.id
 	n.born.Store(uint64(r.id))
+	n.epoch.Store(e.epochs.current())
 	return out, e.newHandle(n, fd, flags, c), nil
 }
 

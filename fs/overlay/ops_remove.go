@@ -32,6 +32,9 @@ type removal struct {
 // look finds what is at a name that is to be removed. Preconditions: dir.dir.mu is held.
 func (e *Engine) look(dir *node, fd int, name string) (*removal, error) {
 	r := &removal{dir: dir, fd: fd, name: name}
+	if err := e.bring(dir, fd, name); err != nil {
+		return nil, err
+	}
 	e.places.RLock()
 	err := statAt(fd, name, &r.st)
 	if err == nil && !e.sameDevice(&r.st) {
@@ -43,6 +46,12 @@ func (e *Engine) look(dir *node, fd int, name string) (*removal, error) {
 	e.places.RUnlock()
 	if err != nil {
 		return nil, err
+	}
+	if r.n.low() { // it is just being raised
+		if err := e.raise(r.n); err != nil {
+			e.unpin(r.n)
+			return nil, err
+		}
 	}
 	return r, nil
 }
@@ -265,7 +274,7 @@ func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
 	if isDir {
 		r.n.dir.mu.Lock()
 		defer r.n.dir.mu.Unlock()
-		if empty, err := emptyDir(fd.fd, name); err != nil || !empty {
+		if empty, err := e.emptyDir(r.n, fd.fd, name); err != nil || !empty {
 			if err == nil {
 				err = unix.ENOTEMPTY
 			}
@@ -297,6 +306,6 @@ func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
 	if isDir {
 		r.n.dir.dead = true
 	}
-	e.learn(&c, func(s *guard.State, a guard.Actor) { s.Removed(a, fileOf(r.n.key), path) })
+	e.learn(&c, func(s *guard.State, a guard.Actor) { s.Removed(a, fileOf(r.n.ident()), path) })
 	return nil
 }

@@ -184,7 +184,7 @@ func (r *renaming) judge(c *Caller, from, to guard.Path) error {
 		return nil
 	}
 	if r.flags&RenameExchange != 0 {
-		q := guard.Question{Op: guard.Exchange, Path: from, Other: guard.End{File: fileOf(r.b.n.key), Path: to, SizeBytes: int64(r.b.st.Size), Dir: r.b.n.dir != nil}}
+		q := guard.Question{Op: guard.Exchange, Path: from, Other: guard.End{File: fileOf(r.b.n.ident()), Path: to, SizeBytes: int64(r.b.st.Size), Dir: r.b.n.dir != nil}}
 		return r.e.judge(c, q, r.a.n, &r.a.st)
 	}
 	if r.b.n.dir != nil {
@@ -196,9 +196,9 @@ func (r *renaming) judge(c *Caller, from, to guard.Path) error {
 // learn tells the guard what the rename did.
 func (r *renaming) learn(c *Caller, from, to guard.Path) {
 	r.e.learn(c, func(s *guard.State, a guard.Actor) {
-		fa := fileOf(r.a.n.key)
+		fa := fileOf(r.a.n.ident())
 		if r.flags&RenameExchange != 0 {
-			s.Exchanged(a, guard.End{File: fa, Path: from, Dir: r.a.n.dir != nil}, guard.End{File: fileOf(r.b.n.key), Path: to, Dir: r.b.n.dir != nil})
+			s.Exchanged(a, guard.End{File: fa, Path: from, Dir: r.a.n.dir != nil}, guard.End{File: fileOf(r.b.n.ident()), Path: to, Dir: r.b.n.dir != nil})
 			return
 		}
 		s.Renamed(a, fa, from, to, r.a.n.dir != nil)
@@ -217,7 +217,7 @@ func (r *renaming) mayReplace() error {
 		if r.b.n == r.from || r.b.n == r.to {
 			return unix.ENOTEMPTY
 		}
-		empty, err := emptyDir(r.tf.fd, r.new)
+		empty, err := r.e.emptyDir(r.b.n, r.tf.fd, r.new)
 		if err == nil && !empty {
 			err = unix.ENOTEMPTY
 		}

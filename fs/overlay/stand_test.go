@@ -278,9 +278,15 @@ func (s *stand) forget(p float64) {
 	}
 }
 
-// must fails at an error.
-func (s *stand) must(err error) {
+// must fails at an error, or when it is not the one that must come.
+func (s *stand) must(err error, want ...error) {
 	s.t.Helper()
+	if len(want) > 0 {
+		if !errors.Is(err, want[0]) {
+			s.t.Fatalf("%v, should be %v", err, want[0])
+		}
+		return
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}

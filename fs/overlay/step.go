@@ -57,10 +57,19 @@ func (s *step) prepare() (err error) {
 	}
 	s.have.put(&b, []byte{kNew}, s.task)
 	b.Put([]byte{kMove}, s.encode(true))
-	if err := e.point("prepare"); err != nil {
-		return err
+	mark, drop, err := s.freezeStep(&b)
+	if err != nil {
+		return storeError("prepare a move", err)
 	}
-	return storeError("prepare a move", e.j.Commit(&b))
+	if err = e.point("prepare"); err == nil {
+		err = e.j.Commit(&b)
+	}
+	if err != nil {
+		drop()
+		return storeError("prepare a move", err)
+	}
+	mark()
+	return nil
 }
 
 // occupant is the object at an entry now, numbered if it was not.
@@ -386,15 +395,4 @@ func (s *step) settle() error {
 	}
 	s.tell(&old)
 	return nil
-}
-
-// dropCopies removes the copies of images that nothing refers to any more.
-func (s *step) dropCopies(im *images) {
-	for _, c := range im.contents {
-		for i := range c.pieces {
-			if c.pieces[i].kind == pieceCopy {
-				s.e.dropCopy(c.pieces[i].copy)
-			}
-		}
-	}
 }

@@ -198,6 +198,9 @@ func (e *Engine) references(above bool) (*references, error) {
 			}
 		}
 	}
+	if err := e.addForkReferences(r); err != nil {
+		return nil, err
+	}
 	if !above {
 		return r, nil
 	}
@@ -260,6 +263,9 @@ func (e *Engine) addAbove(r *references, id OID) error {
 
 // sweepBlobs collects the blobs that no image names. What is archived meanwhile waits until it is known what is named.
 func (e *Engine) sweepBlobs(res *PruneResult) error {
+	if e.lower != nil {
+		return nil // they are the workspace's, and it knows what its forks name
+	}
 	if err := e.point("collect"); err != nil {
 		return storeError("collect the blobs", err)
 	}

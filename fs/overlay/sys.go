@@ -121,3 +121,22 @@ func pwriteFull(fd int, b []byte, off int64) error {
 	}
 	return nil
 }
+
+// pwriteSome writes what it can; an error is told only when nothing was written.
+func pwriteSome(fd int, b []byte, off int64) (int, error) {
+	n := 0
+	for n < len(b) {
+		got, err := unix.Pwrite(fd, b[n:], off+int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			if n > 0 {
+				return n, nil
+			}
+			return 0, err
+		}
+		n += got
+	}
+	return n, nil
+}

@@ -241,6 +241,16 @@ func (e *Engine) runLocked(id tasktree.TaskID, a tasktree.Agent) (*run, error) {
 	if r := t.runs[id]; r != nil {
 		return r, nil
 	}
+	r, err := e.readRun(id, a)
+	if err != nil {
+		return nil, err
+	}
+	t.runs[id] = r
+	return r, nil
+}
+
+// readRun makes a run of the images that are stored of it.
+func (e *Engine) readRun(id tasktree.TaskID, a tasktree.Agent) (*run, error) {
 	r := newRun(id, a)
 	im, err := e.readImages(id)
 	if err != nil {
@@ -259,7 +269,6 @@ func (e *Engine) runLocked(id tasktree.TaskID, a tasktree.Agent) (*run, error) {
 		}
 		r.setCoverage(o, cov)
 	}
-	t.runs[id] = r
 	return r, nil
 }
 

@@ -1,0 +1,110 @@
+package overlay
+
+import (
+	"errors"
+
+	"github.com/ttfs/ttfs/journal"
+	"golang.org/x/sys/unix"
+)
+
+// freezeStep keeps for the newest epoch what a step of a move is about to change and it has not yet, in the step's own
+// record. mark makes it the epoch's when that is committed; else drop lets the copies go. Preconditions: s.have is made.
+func (s *step) freezeStep(b *journal.Batch) (mark, drop func(), err error) {
+	e := s.e
+	r := e.epochs.newest.Load()
+	if r == nil {
+		return func() {}, func() {}, nil
+	}
+	im, t := newImages(), &firsts{run: r}
+	s.setMoving(s.objects) // those that got a number now have no record yet
+	defer s.setMoving(nil)
+	letGo := func() { s.dropCopies(im) }
+	defer func() {
+		if err != nil {
+			letGo()
+		}
+	}()
+	for _, at := range sortedSpots(s.want.entries) {
+		if !r.hasEntry(at.dir, at.name) {
+			im.entries[at] = s.have.entries[at]
+			t.entries = append(t.entries, at)
+		}
+		for _, id := range []OID{s.have.entries[at], s.want.entries[at]} {
+			if err := s.freezeLinks(b, r, id); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	for id := range s.have.metas {
+		if !r.hasMeta(id) {
+			im.metas[id] = s.have.metas[id]
+			t.metas = append(t.metas, id)
+		}
+	}
+	for _, id := range sortedOIDs(s.have.contents) {
+		c, err := s.freezeContent(r, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		im.contents[id] = &content{size: c.cov.size, pieces: c.pieces}
+		t.contents = append(t.contents, c)
+	}
+	im.put(b, nil, r.id)
+	return t.mark, letGo, nil
+}
+
+// freezeLinks keeps how many names a file has, if the epoch has not.
+func (s *step) freezeLinks(b *journal.Batch, r *run, id OID) error {
+	if id == 0 {
+		return nil
+	}
+	o, err := s.object(id)
+	if err != nil || o.kind == unix.S_IFDIR {
+		return err
+	}
+	k := linksKey(r.id, id)
+	if _, has, err := s.e.j.Get(k); has || err != nil {
+		return storeError("prepare a move", err)
+	}
+	from, _, err := s.e.originOf(id)
+	if err != nil {
+		return err
+	}
+	err = s.open(id, unix.O_PATH, func(fd int) error {
+		var st Stat
+		if err := statAt(fd, "", &st); err != nil {
+			return err
+		}
+		if s.e.inHold(id, o.key) {
+			st.Nlink--
+		}
+		if from != nil {
+			from.shows(&st)
+		}
+		b.Put(k, encodeNumber(uint64(st.Nlink)))
+		return nil
+	})
+	if errors.Is(err, Gone) {
+		return nil
+	}
+	return err
+}
+
+// freezeContent keeps the bytes of a file that a step is about to change, as far as the epoch has not.
+func (s *step) freezeContent(r *run, id OID) (touched, error) {
+	have := s.have.contents[id]
+	cov := r.coverage(id)
+	if cov == nil {
+		cov = &covered{size: have.size}
+	}
+	out := touched{id: id, cov: cov}
+	var gaps []span
+	for _, p := range have.pieces {
+		gaps = append(gaps, cov.gaps(p.off, p.off+p.size)...)
+	}
+	err := s.open(id, 0, func(fd int) (err error) {
+		out.pieces, err = s.e.capture(fd, gaps)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,166 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
+)
+
+// imagesAt is the workspace at the end of a task, as images of the fork's own.
+func (e *Engine) imagesAt(a tasktree.Agent, id tasktree.TaskID) (*images, error) {
+	if k, has := e.Task(id); has {
+		a = k.Agent
+	} else if id != 0 {
+		return nil, fail("fork", fmt.Sprintf("task %d", id), NoTask, nil)
+	}
+	v, err := e.viewAt(a, id)
+	if err != nil {
+		return nil, err
+	}
+	im := newImages()
+	im.entries, im.metas = v.entries, v.metas
+	for _, id := range sortedOIDs(v.contents) {
+		o, _, err := e.getObject(id)
+		if err == nil {
+			err = e.restoreContent(im, v, &ref{id: id, kind: o.kind, key: o.key})
+		}
+		if err != nil && !errors.Is(err, Gone) {
+			return nil, err
+		}
+	}
+	return im, nil
+}
+
+// forkPath is what is below forks, as a path for the calls that only take those.
+func (e *Engine) forkPath(name string) string { return procPath(e.tt) + "/forks/" + name }
+
+func (f *ForkInfo) part() []byte { return key(kPart, f.num) }
+
+func (f *ForkInfo) encode() []byte {
+	var e enc
+	e.u(f.num)
+	e.u(uint64(f.epoch))
+	e.s(string(f.Agent))
+	e.s(string(f.Parent))
+	e.u(uint64(f.Under))
+	e.flag(f.At != nil)
+	if f.At != nil {
+		e.u(uint64(*f.At))
+	}
+	e.i(stamp(f.Created))
+	return e.b
+}
+
+func decodeFork(name ForkName, b []byte) (ForkInfo, error) {
+	d := dec{b: b}
+	f := ForkInfo{num: d.u(), epoch: epoch(d.u())}
+	f.Name, f.Agent, f.Parent, f.Under = name, tasktree.Agent(d.s()), tasktree.Agent(d.s()), tasktree.TaskID(d.u())
+	if d.flag() {
+		at := tasktree.TaskID(d.u())
+		f.At = &at
+	}
+	f.Created = unstamp(d.i())
+	return f, d.err
+}
+
+// openFork opens the engine of a fork.
+func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
+	runs := []tasktree.TaskID{}
+	if f.At != nil {
+		runs = append(runs, f.run())
+	}
+	v, err := e.viewOf(f.epoch, runs...)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openAt(e.tt, "forks/"+string(f.Name), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fail("open a fork", string(f.Name), Damaged, err)
+	}
+	defer unix.Close(store)
+	root, err := openAt(store, "tree", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fail("open a fork", string(f.Name), Damaged, err)
+	}
+	defer unix.Close(root)
+	o := e.opt
+	o.Root, o.Store, o.Journal, o.lower = root, store, e.j.Sub(f.part()), &lower{v}
+	o.blobMu = e.blobMu
+	o.DirFDs, o.Guard, o.Notify, o.ForkNotify = 256, e.guard.on.Load(), nil, nil
+	if notify := e.opt.ForkNotify; notify != nil {
+		o.Notify = notify(f.Name)
+		o.ForkNotify = func(n ForkName) Notifier { return notify(f.Name + "/" + n) }
+	}
+	child, err := Open(o)
+	if err == nil {
+		child.passthrough.Store(e.passthrough.Load())
+	}
+	return child, err
+}
+
+// openForks opens the forks that there are, and ends what a death left of others. A fork that cannot be opened keeps
+// nobody from the workspace.
+func (e *Engine) openForks() error {
+	t := &e.forks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = map[ForkName]*fork{}
+	err := e.j.Scan([]byte{kFork}, func(k, v []byte) error {
+		f, err := decodeFork(ForkName(k[1:]), v)
+		t.all[f.Name] = &fork{ForkInfo: f}
+		t.last = max(t.last, f.num)
+		return err
+	})
+	if err != nil {
+		return fail("open", "the forks", Damaged, err)
+	}
+	for _, f := range t.all {
+		if f.e, f.err = e.openFork(&f.ForkInfo); f.err != nil {
+			e.log.Error("a fork cannot be opened; the workspace is served without it", "fork", f.Name, "err", f.err)
+		}
+	}
+	if !e.opt.ReadOnly {
+		e.cleanForks()
+	}
+	return nil
+}
+
+// cleanForks removes what no fork needs. Preconditions: forks.mu is held.
+func (e *Engine) cleanForks() {
+	if err := e.trimEpochsNow(); err != nil {
+		e.log.Warn("what was kept for forks stays until the next mount", "err", err)
+	}
+	all, err := os.ReadDir(procPath(e.tt) + "/forks")
+	if err != nil {
+		return
+	}
+	for _, ent := range all {
+		if e.forks.all[ForkName(ent.Name())] == nil {
+			if err := os.RemoveAll(e.forkPath(ent.Name())); err != nil {
+				e.log.Warn("what is left of a fork could not be removed", "fork", ent.Name(), "err", err)
+			}
+		}
+	}
+}
+
+func (e *Engine) trimEpochsNow() error {
+	defer e.exclusive()()
+	return e.trimEpochs()
+}
+
+func (e *Engine) closeForks() error {
+	t := &e.forks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, f := range t.all {
+		if f.e != nil {
+			errs = append(errs, f.e.Close())
+			f.e, f.err = nil, fail("fork", string(f.Name), Closed, nil)
+		}
+	}
+	return errors.Join(errs...)
+}

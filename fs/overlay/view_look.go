@@ -1,0 +1,357 @@
+package overlay
+
+import (
+	"errors"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ref is something in a view: an object, or what nobody ever touched, by its live directory and name, or what a fork has
+// nothing of its own of, by what it is in the lower.
+type ref struct {
+	id   OID
+	up   *ref
+	name string
+	kind uint32
+	key  inoKey // of the inode, where id is 0
+	low  *ref
+}
+
+func (v *view) root() *ref { return &ref{id: rootOID, kind: unix.S_IFDIR} }
+
+// oid is the object of what is in the view; 0: nobody has touched it yet. At an epoch it may have been touched since it
+// was looked up.
+func (v *view) oid(r *ref) (OID, error) {
+	if r.id != 0 || v.epoch == 0 || r.low != nil {
+		return r.id, nil
+	}
+	return v.e.findOID(r.key)
+}
+
+// openLive opens what is on disk of something in the view, with O_PATH.
+func (v *view) openLive(r *ref, flags int) (int, error) {
+	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+	if v.epoch == 0 {
+		return v.tryLive(r, flags)
+	}
+	for try := 0; ; try++ {
+		if try == lookTries-1 {
+			v.e.places.RLock() // now nothing is renamed
+			defer v.e.places.RUnlock()
+		}
+		fd, err := v.tryLive(r, flags)
+		if err == nil || try == lookTries-1 || !absent(err) && !errors.Is(err, Gone) && err != unix.ESTALE {
+			return fd, err
+		}
+	}
+}
+
+// lookTries is how often something is looked for that may be renamed meanwhile.
+const lookTries = 4
+
+func (v *view) tryLive(r *ref, flags int) (int, error) {
+	id, err := v.oid(r)
+	switch {
+	case err != nil:
+		return -1, err
+	case r.low != nil && id == 0:
+		return -1, fail("look into a fork", r.name, Damaged, errors.New("what is not raised is not in its own tree"))
+	case id != 0:
+		dir, name, done, err := v.e.locate(id)
+		if err != nil {
+			return -1, err
+		}
+		defer done()
+		fd, err := openAt(dir, name, flags, 0)
+		if err != nil || v.epoch == 0 {
+			return fd, err
+		}
+		o, _, err := v.e.getObject(id)
+		if err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		return checked(fd, o.key)
+	}
+	up, err := v.tryLive(r.up, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(up)
+	fd, err := openAt(up, r.name, flags, 0)
+	if err != nil || v.epoch == 0 {
+		return fd, err
+	}
+	return checked(fd, r.key)
+}
+
+// checked is a descriptor, if it is of an inode. Errors: ESTALE.
+func checked(fd int, k inoKey) (int, error) {
+	var st Stat
+	if err := statAt(fd, "", &st); err != nil || keyOf(&st) != k {
+		unix.Close(fd)
+		return -1, unix.ESTALE
+	}
+	return fd, nil
+}
+
+// lookup finds a name in a directory of the view. Errors: ENOENT.
+func (v *view) lookup(dir *ref, name string) (*ref, error) {
+	if dir.kind != unix.S_IFDIR {
+		return nil, unix.ENOTDIR
+	}
+	if dir.id == rootOID && name == StoreName {
+		return nil, unix.ENOENT
+	}
+	if dir.low != nil {
+		low, err := v.e.lower.lookup(dir.low, name)
+		if err != nil {
+			return nil, err
+		}
+		return v.above(dir, name, low)
+	}
+	if v.epoch == 0 {
+		if r, has, err := v.imaged(dir, name); has || err != nil {
+			return r, err
+		}
+		return v.lookupLive(dir, name)
+	}
+	for try := 0; ; try++ {
+		live, err := v.lookupLive(dir, name)
+		if r, has, err := v.imaged(dir, name); has || err != nil {
+			return r, err
+		}
+		if err == nil || err == unix.ENOENT || try == lookTries {
+			return live, err
+		}
+	}
+}
+
+// imaged is what the images say of a name; has says whether they do. Errors: ENOENT, when they say that nothing was there.
+func (v *view) imaged(dir *ref, name string) (r *ref, has bool, err error) {
+	d, err := v.oid(dir)
+	if err != nil || d == 0 {
+		return nil, false, err
+	}
+	id, has := v.entries[spot{d, name}]
+	if !has && v.epoch != 0 {
+		id, has, err = v.e.entryAt(v.epoch, spot{d, name})
+	}
+	if !has || err != nil {
+		return nil, false, err
+	}
+	if id == 0 {
+		return nil, true, unix.ENOENT
+	}
+	o, found, err := v.e.getObject(id)
+	if err != nil {
+		return nil, true, err
+	}
+	if !found {
+		return nil, true, fail("look up", name, Damaged, nil)
+	}
+	return &ref{id: id, up: dir, name: name, kind: o.kind, key: o.key}, true, nil
+}
+
+func (v *view) lookupLive(dir *ref, name string) (*ref, error) {
+	fd, err := v.openLive(dir, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st Stat
+	err = statAt(fd, name, &st)
+	if err == unix.ENOENT && v.e.lower != nil {
+		return v.lookupBelow(dir, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id, err := v.e.findOID(keyOf(&st))
+	if err != nil {
+		return nil, err
+	}
+	return &ref{id: id, up: dir, name: name, kind: kindOf(&st), key: keyOf(&st)}, nil
+}
+
+// lookupBelow finds a name in what a directory of the upper was made of.
+func (v *view) lookupBelow(dir *ref, name string) (*ref, error) {
+	d, err := v.oid(dir)
+	if err != nil {
+		return nil, err
+	}
+	low, err := v.e.below(d, name)
+	if err != nil {
+		return nil, err
+	}
+	return v.above(dir, name, low)
+}
+
+// below is what the lower has at a name of a directory of the upper, where it shows. Errors: ENOENT.
+func (e *Engine) below(d OID, name string) (*ref, error) {
+	o, _, err := e.originOf(d)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		return nil, unix.ENOENT
+	}
+	if taken, err := e.taken(d, name); err != nil || taken {
+		if err == nil {
+			err = unix.ENOENT
+		}
+		return nil, err
+	}
+	return e.lower.lookup(o.ref, name)
+}
+
+// above is something in the lower as the view has it: one of its other names may have been raised, and all are one inode.
+func (v *view) above(dir *ref, name string, low *ref) (*ref, error) {
+	r := &ref{low: low, up: dir, name: name, kind: low.kind}
+	if low.kind == unix.S_IFDIR {
+		return r, nil
+	}
+	st, err := v.e.lower.stat(low)
+	if err != nil || st.Nlink < 2 {
+		return r, err
+	}
+	id, err := v.e.raisedAs(keyOf(&st))
+	if err == nil && id != 0 {
+		r.low, r.id = nil, id
+	}
+	return r, err
+}
+
+// resolve walks a path, "" for the root.
+func (v *view) resolve(path string) (*ref, error) {
+	at := v.root()
+	for _, name := range strings.Split(path, "/") {
+		if name == "" {
+			continue
+		}
+		var err error
+		if at, err = v.lookup(at, name); err != nil {
+			return nil, err
+		}
+	}
+	return at, nil
+}
+
+// list is the names in a directory of the view, sorted.
+func (v *view) list(dir *ref) ([]string, error) {
+	all, err := v.dirents(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(all))
+	for name := range all {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out, nil
+}
+
+// dirents is the entries of a directory of the view, with their types and inode numbers.
+func (v *view) dirents(dir *ref) (map[string]Dirent, error) {
+	if dir.low != nil {
+		return v.e.lower.dirents(dir.low)
+	}
+	fd, err := v.openLive(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	all, err := readDirents(fd)
+	if err != nil {
+		return nil, err
+	}
+	d, err := v.oid(dir)
+	if err != nil {
+		return nil, err
+	}
+	if d == rootOID {
+		delete(all, StoreName)
+	}
+	if v.e.lower != nil {
+		if err := v.e.addBelow(fd, d, all); err != nil {
+			return nil, err
+		}
+	}
+	if d, err = v.oid(dir); err != nil || d == 0 {
+		return all, err
+	}
+	var first error
+	put := func(name string, id OID) {
+		if id == 0 {
+			delete(all, name)
+			return
+		}
+		o, _, err := v.e.getObject(id)
+		if err != nil && first == nil {
+			first = err
+		}
+		all[name] = Dirent{Name: name, Ino: v.e.identOf(o.key).ino, Type: o.kind}
+	}
+	if v.epoch != 0 {
+		if err := v.e.entriesAt(v.epoch, d, put); err != nil {
+			return nil, err
+		}
+	}
+	for name, id := range v.byDir[d] {
+		put(name, id)
+	}
+	return all, first
+}
+
+// addBelow adds to the entries of an open directory of the upper those of the lower that show.
+func (e *Engine) addBelow(fd int, d OID, all map[string]Dirent) error {
+	for name, ent := range all {
+		var st Stat
+		if err := statAt(fd, name, &st); err == nil {
+			ent.Ino = e.identOf(keyOf(&st)).ino
+			all[name] = ent
+		}
+	}
+	o, _, err := e.originOf(d)
+	if err != nil || o == nil {
+		return err
+	}
+	taken, err := e.takenIn(d)
+	if err != nil {
+		return err
+	}
+	low, err := e.lower.dirents(o.ref)
+	if err != nil {
+		return err
+	}
+	for name, ent := range low {
+		if _, has := all[name]; !has && !taken[name] {
+			all[name] = ent
+		}
+	}
+	return nil
+}
+
+// readDirents reads an open directory, without "." and "..".
+func readDirents(fd int) (map[string]Dirent, error) {
+	all := map[string]Dirent{}
+	b := make([]byte, 32<<10)
+	for {
+		n, err := unix.Getdents(fd, b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return all, err
+		}
+		for at := b[:n]; len(at) > 0; {
+			ent, size := parseDirent(at)
+			at = at[size:]
+			if ent.Name != "." && ent.Name != ".." {
+				all[ent.Name] = ent
+			}
+		}
+	}
+}
