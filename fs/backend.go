@@ -1,8 +1,10 @@
 package fs
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -10,6 +12,7 @@ import (
 	"github.com/ttfs/ttfs/fs/control"
 	"github.com/ttfs/ttfs/fs/identity"
 	"github.com/ttfs/ttfs/fs/overlay"
+	"github.com/ttfs/ttfs/fs/transport"
 	"github.com/ttfs/ttfs/tasktree"
 )
 
@@ -22,6 +25,30 @@ type backend struct {
 	log               *eventLog
 	// logger is the daemon's own log.
 	logger *slog.Logger
+	// conn is how requests come; set before the first does. The backends of a mount share it.
+	conn *link
+}
+
+// link is the connection of a mount, once there is one.
+type link struct{ conn *transport.Conn }
+
+func (l *link) kind() transport.Kind {
+	if l == nil || l.conn == nil {
+		return transport.Classic
+	}
+	return l.conn.Kind()
+}
+
+func (l *link) metrics(w io.Writer) {
+	if l == nil || l.conn == nil {
+		return
+	}
+	fmt.Fprint(w, "# HELP ttfs_requests_total Requests of the kernel, by operation.\n# TYPE ttfs_requests_total counter\n")
+	counts := l.conn.Requests()
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(w, "ttfs_requests_total{op=%q} %d\n", op, counts[op])
+	}
+	fmt.Fprintf(w, "# HELP ttfs_ring_threads Threads that serve rings.\n# TYPE ttfs_ring_threads gauge\nttfs_ring_threads %d\n", l.conn.Threads())
 }
 
 var _ control.Backend = (*backend)(nil)
@@ -163,11 +190,17 @@ func (b *backend) Log() (any, error) { return b.log, nil }
 // Info describes the mount.
 func (b *backend) Info() control.Info {
 	i := b.info
-	i.Guard = "off"
+	i.Guard, i.Transport = "off", string(b.conn.kind())
 	if b.Engine.GuardOn() {
 		i.Guard = "on"
 	}
 	return i
+}
+
+// Metrics are the engine's and the transport's.
+func (b *backend) Metrics(w io.Writer) {
+	b.Engine.Metrics(w)
+	b.conn.metrics(w)
 }
 
 // SetGuard switches the guard; only the user may.

@@ -22,7 +22,7 @@ type face struct {
 	main   *space // the workspace itself
 	ids    *identity.Resolver
 	log    *slog.Logger
-	server *fuse.Server
+	server kernel
 	owner  fuse.Owner // of the workspace: everything below .tt is its
 
 	handles  handleTable
@@ -36,9 +36,6 @@ var _ fuse.RawFileSystem = (*face)(nil)
 
 // String names the filesystem in logs.
 func (f *face) String() string { return "ttfs" }
-
-// Init learns how to talk to the kernel.
-func (f *face) Init(s *fuse.Server) { f.server = s }
 
 // caller is on whose behalf a request comes.
 func (f *face) caller(h *fuse.InHeader) overlay.Caller {

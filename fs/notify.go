@@ -7,6 +7,14 @@ import (
 	"github.com/ttfs/ttfs/fs/overlay"
 )
 
+// kernel is what the face tells the kernel: transport.Conn.
+type kernel interface {
+	EntryNotify(parent uint64, name string) fuse.Status
+	InodeNotify(node uint64, off, length int64) fuse.Status
+	RegisterBackingFd(*fuse.BackingMap) (id int32, code syscall.Errno)
+	UnregisterBackingFd(id int32) syscall.Errno
+}
+
 // notifier tells the kernel what a move has changed, so that nobody sees what was cached before it.
 type notifier struct {
 	f  *face

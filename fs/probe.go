@@ -4,8 +4,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"strings"
 
+	"github.com/ttfs/ttfs/fs/transport"
 	"golang.org/x/sys/unix"
 )
 
@@ -13,7 +13,8 @@ import (
 // fields in lower case.
 type Abilities struct {
 	FUSE, Fusermount, Root, Passthrough bool
-	// Uring is the state of the module parameter enable_uring: on, off or absent.
+	// Uring is whether requests can come by io_uring: on, off (the module parameter enable_uring), absent (from the kernel) or
+	// forbidden (to this process).
 	Uring  string
 	Kernel string
 	Why    map[string]string
@@ -21,7 +22,7 @@ type Abilities struct {
 
 // Probe looks at the machine; nothing is changed.
 func Probe() Abilities {
-	a := Abilities{Root: os.Geteuid() == 0, Uring: "absent", Why: map[string]string{}}
+	a := Abilities{Root: os.Geteuid() == 0, Why: map[string]string{}}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		a.Kernel = unix.ByteSliceToString(u.Release[:])
@@ -47,14 +48,16 @@ func Probe() Abilities {
 	if !a.Passthrough {
 		a.Why["passthrough"] = "it needs Linux 6.9 and root (CAP_SYS_ADMIN); without it reads and writes take the long way through the daemon"
 	}
-	if b, err := os.ReadFile("/sys/module/fuse/parameters/enable_uring"); err == nil {
-		a.Uring = "off"
-		if strings.HasPrefix(string(b), "Y") || strings.HasPrefix(string(b), "1") {
-			a.Uring = "on"
+	a.Uring = "on"
+	switch err := transport.Offered(); {
+	case errors.Is(err, transport.ErrAbsent):
+		a.Uring, a.Why["uring"] = "absent", "requests come by /dev/fuse, two to three times slower: "+err.Error()
+	case err != nil:
+		a.Uring, a.Why["uring"] = "off", "requests come by /dev/fuse, two to three times slower: "+err.Error()
+	default:
+		if err := transport.TryRing(); err != nil {
+			a.Uring, a.Why["uring"] = "forbidden", "requests come by /dev/fuse, two to three times slower: "+err.Error()
 		}
-	}
-	if a.Uring != "on" {
-		a.Why["uring"] = "this ttfs speaks the classic transport; later ones will use io_uring with Linux 6.14 and: echo 1 > /sys/module/fuse/parameters/enable_uring"
 	}
 	if !a.Root {
 		a.Why["root"] = "an unprivileged mount serves its own user only, without passthrough"

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +16,7 @@ import (
 	"github.com/ttfs/ttfs/fs/control"
 	"github.com/ttfs/ttfs/fs/identity"
 	"github.com/ttfs/ttfs/fs/overlay"
+	"github.com/ttfs/ttfs/fs/transport"
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +41,7 @@ type Options struct {
 	Passthrough string
 	// AllowOther lets other users in; a mount by root always does.
 	AllowOther bool
-	// Transport is auto (default) or classic.
+	// Transport is auto (default), classic or uring.
 	Transport string
 	// Logger is the daemon's log.
 	Logger *slog.Logger
@@ -58,7 +56,7 @@ type Server struct {
 	o      Options
 	store  *store
 	engine *overlay.Engine
-	fuse   *fuse.Server
+	conn   *transport.Conn
 	face   *face
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -93,7 +91,7 @@ func Mount(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := &backend{Refusals: &control.Refusals{}, ids: f.ids, log: s.store.log, logger: o.Logger}
+	back := &backend{Refusals: &control.Refusals{}, ids: f.ids, log: s.store.log, logger: o.Logger, conn: &link{}}
 	f.main = &space{back: back}
 	s.engine, err = overlay.Open(overlay.Options{
 		DirFDs: dirFDs(),
@@ -117,7 +115,7 @@ func Mount(o Options) (*Server, error) {
 		storeDir = o.Dir + "/" + overlay.StoreName
 	}
 	f.main.e = s.engine
-	back.Engine, back.info = s.engine, control.Info{PID: os.Getpid(), Mount: o.Dir, Store: storeDir, Transport: "classic"}
+	back.Engine, back.info = s.engine, control.Info{PID: os.Getpid(), Mount: o.Dir, Store: storeDir}
 	if err := s.serve(); err != nil {
 		return nil, err
 	}
@@ -158,69 +156,43 @@ const maxWrite = 1 << 20
 
 func (s *Server) serve() error {
 	root := os.Geteuid() == 0
-	opts := &fuse.MountOptions{
-		FsName: s.o.Dir, Name: "ttfs",
-		Options:           []string{"default_permissions"},
-		AllowOther:        s.o.AllowOther || root,
-		DirectMount:       root,
-		DirectMountFlags:  unix.MS_NOATIME,
-		MaxWrite:          maxWrite,
-		MaxBackground:     64,
-		EnableAcl:         true,
-		ExtraCapabilities: capabilities,
-		MaxStackDepth:     1,
-		Logger:            log.New(logWriter{s.o.Logger}, "", 0),
-	}
-	if root {
-		opts.Options = append(opts.Options, "dev", "suid")
-	}
-	server, err := fuse.NewServer(s.face, s.o.Dir, opts)
+	conn, err := transport.Mount(transport.Options{
+		Dir: s.o.Dir, Source: s.o.Dir, Type: "ttfs", FS: s.face,
+		Kind: transport.Kind(cmp.Or(s.o.Transport, os.Getenv("TTFS_TRANSPORT"))), Privileged: root, AllowOther: s.o.AllowOther || root,
+		MaxWrite: maxWrite, MaxBackground: 64, Capabilities: capabilities,
+		Slow: func(h *fuse.InHeader) bool { return isVirtual(h.NodeId) }, Logger: s.o.Logger,
+	})
 	if err != nil {
 		return fmt.Errorf("mount over %s: %w (`ttfs doctor` says what this machine allows)", s.o.Dir, err)
 	}
-	s.fuse, s.face.server = server, server
-	closeOnExec("/dev/fuse")
-	s.done.Go(server.Serve)
-	if err := server.WaitMount(); err != nil {
-		_ = server.Unmount()
+	s.face.server, s.face.main.back.conn.conn = conn, conn
+	s.engine.SetPassthrough(s.o.Passthrough != "off" && s.canPass(conn))
+	if err := conn.Start(); err != nil {
 		return fmt.Errorf("mount over %s: %w", s.o.Dir, err)
 	}
-	s.engine.SetPassthrough(s.o.Passthrough != "off" && s.canPass())
+	s.conn = conn
+	if why := conn.Why(); why != nil {
+		s.o.Logger.Info("requests come by /dev/fuse", "not by io_uring because", why)
+	} else {
+		s.o.Logger.Info("requests come by io_uring")
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.done.Go(func() { s.sweep(ctx) })
 	return nil
 }
 
-// closeOnExec keeps a device from the daemon's children: one that outlived it would hold the connection, and every
-// caller would wait for ever. go-fuse opens it without.
-func closeOnExec(device string) {
-	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return
-	}
-	for _, n := range names {
-		fd, err := strconv.Atoi(n.Name())
-		if err != nil {
-			continue
-		}
-		if at, err := os.Readlink("/proc/self/fd/" + n.Name()); err == nil && at == device {
-			unix.CloseOnExec(fd)
-		}
-	}
-}
-
 // canPass tries whether the kernel takes a backing file from this daemon.
-func (s *Server) canPass() bool {
-	if s.fuse.KernelSettings().Flags64()&fuse.CAP_PASSTHROUGH == 0 {
+func (s *Server) canPass(conn *transport.Conn) bool {
+	if !conn.Has(fuse.CAP_PASSTHROUGH) {
 		return false
 	}
-	id, code := s.fuse.RegisterBackingFd(&fuse.BackingMap{Fd: int32(s.store.lock.Fd())})
+	id, code := conn.RegisterBackingFd(&fuse.BackingMap{Fd: int32(s.store.lock.Fd())})
 	if code != 0 {
 		s.o.Logger.Info("files are not passed through: reads and writes take the long way", "err", code)
 		return false
 	}
-	s.fuse.UnregisterBackingFd(id)
+	conn.UnregisterBackingFd(id)
 	return true
 }
 
@@ -240,24 +212,18 @@ func (s *Server) sweep(ctx context.Context) {
 }
 
 // Wait returns when the workspace is unmounted.
-func (s *Server) Wait() { s.fuse.Wait() }
+func (s *Server) Wait() { s.conn.Wait() }
 
 // Unmount unmounts. Errors: EBUSY while something in the workspace is open or a current directory.
 func (s *Server) Unmount() error {
 	s.face.replay.end()
-	if os.Geteuid() == 0 {
-		return unix.Unmount(s.o.Dir, unix.UMOUNT_NOFOLLOW)
-	}
-	return s.fuse.Unmount()
+	return s.conn.Unmount(false)
 }
 
 // UnmountLazy takes the mount out of the tree at once; it ends when the last that holds something of it lets go.
 func (s *Server) UnmountLazy() error {
 	s.face.replay.end()
-	if os.Geteuid() == 0 {
-		return unix.Unmount(s.o.Dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-	}
-	return s.fuse.Unmount()
+	return s.conn.Unmount(true)
 }
 
 // Close ends what Mount began, after Wait.
@@ -278,17 +244,6 @@ func (s *Server) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// logWriter gives go-fuse's own lines to the daemon's log.
-type logWriter struct{ l *slog.Logger }
-
-// Write is one line.
-func (w logWriter) Write(b []byte) (int, error) {
-	w.l.Warn(string(b), "from", "go-fuse")
-	return len(b), nil
-}
-
-var _ io.Writer = logWriter{}
 
 // Detached is a store without a mount.
 type Detached struct {

@@ -80,7 +80,7 @@ def change(n):
         t = f"{d}/t{n}"
         do(lambda: os.rename(f, t)); files.remove(f); files.append(t); size[t] = size.pop(f)
 
-gone = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECONNREFUSED)
+gone = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECANCELED)
 
 # A daemon that is killed while it copies a request gives EIO to who sent it
 # (fs/fuse/dev.c, fuse_dev_do_read); with a daemon that lives on it is an error.

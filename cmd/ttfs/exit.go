@@ -118,6 +118,7 @@ var causes = []struct {
 	{overlay.Pruned, exitNoTask},
 	{syscall.ENOTCONN, exitNotMounted},
 	{syscall.ECONNABORTED, exitNotMounted},
+	{syscall.ECANCELED, exitNotMounted}, // the daemon died, and the request was on its way by io_uring
 }
 
 // refusals tell which code the errno of a refused write to `.tt/ctl` has. Source: DESIGN section 3.

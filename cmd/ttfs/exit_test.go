@@ -57,6 +57,7 @@ func TestCodeOf(t *testing.T) {
 		{context.Canceled, exitInterrupted},
 		{&os.PathError{Err: syscall.ENOTCONN}, exitNotMounted},
 		{&os.PathError{Err: syscall.ECONNABORTED}, exitNotMounted},
+		{&os.PathError{Err: syscall.ECANCELED}, exitNotMounted},
 		{&os.PathError{Err: syscall.ENOENT}, exitFailed},
 		{usage("x"), exitUsage},
 		{fmt.Errorf("x: %w", notMounted(workspace{dir: "/w"})), exitNotMounted},

@@ -108,7 +108,7 @@ func (w workspace) dead() bool {
 // isDead says whether an error is that of a mount without a daemon. Source: fs/fuse/dev.c: fuse_abort_conn gives the
 // second to requests that were waiting when the daemon died.
 func isDead(err error) bool {
-	return errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED)
+	return errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ECANCELED) // the last: on its way by io_uring
 }
 
 // live is find for verbs that need the mount. Errors: exitNotMounted.

@@ -118,9 +118,10 @@ func (w *Workspace) Command(ctx context.Context, dir, name string, args ...strin
 }
 
 // Env is the environment of the children: nothing of the caller's but the path
-// and the Go caches, so that no agent and no setting slips in.
+// and the Go caches, so that no agent and no setting slips in, and the transport
+// that the whole run is to be made over.
 func (w *Workspace) Env() []string {
-	return []string{
+	env := []string{
 		"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin",
 		"HOME=" + w.home,
 		"LC_ALL=C.UTF-8",
@@ -136,6 +137,10 @@ func (w *Workspace) Env() []string {
 		"GOTOOLCHAIN=local",
 		"PYTHONDONTWRITEBYTECODE=1",
 	}
+	if kind := os.Getenv(EnvTransport); kind != "" {
+		env = append(env, EnvTransport+"="+kind)
+	}
+	return env
 }
 
 func discard(f *os.File) {

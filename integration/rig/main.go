@@ -21,6 +21,7 @@ const (
 	EnvDisk       = "TTFS_RIG_DISK"        // mount point of the disk
 	EnvDiskKind   = "TTFS_RIG_DISK_KIND"   // "ext4" or "tmpfs"
 	EnvBinary     = "TTFS_BINARY"          // the ttfs under test; given by the user or built
+	EnvTransport  = "TTFS_TRANSPORT"       // given by the user: the mounts are made over it
 	EnvBuildError = "TTFS_RIG_BUILD_ERROR" // why there is no binary
 	EnvGoCache    = "TTFS_RIG_GOCACHE"
 	EnvGoModCache = "TTFS_RIG_GOMODCACHE"
