@@ -145,7 +145,7 @@ func createdTree(b *testing.B, s *story) {
 
 // editsOfBigFile: ten edits of one byte, each in a task or snapshot of its own.
 func editsOfBigFile(b *testing.B, s *story) {
-	big := make([]byte, 50<<20)
+	big := make([]byte, sizes().editedBytes)
 	for i := 0; i < len(big); i += sha256.Size { // nothing that compresses
 		sum := sha256.Sum256(strconv.AppendInt(nil, int64(i), 10))
 		copy(big[i:], sum[:])
@@ -153,7 +153,7 @@ func editsOfBigFile(b *testing.B, s *story) {
 	edit := func(path string, i int) {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		must(b, err)
-		_, err = f.WriteAt([]byte{'x'}, int64(i)*5<<20+12_345)
+		_, err = f.WriteAt([]byte{'x'}, int64(i)*int64(len(big)/10)+12_345)
 		must(b, err)
 		must(b, f.Close())
 	}
@@ -180,7 +180,7 @@ func editsOfBigFile(b *testing.B, s *story) {
 		edit(filepath.Join(bare, "big"), i)
 		timed(&theirs, func() { shadow.snapshot(b) })
 	}
-	s.add("ten 1-byte edits of a 50 MB file", fmt.Sprintf("+%.2f MB in all, %s each", megabytes(grown), ms(ours)),
+	s.add(fmt.Sprintf("ten 1-byte edits of a %d MB file", len(big)>>20), fmt.Sprintf("+%.2f MB in all, %s each", megabytes(grown), ms(ours)),
 		fmt.Sprintf("shadow git: +%.0f MB, %s each", megabytes(diskBytes(b, shadow.git)-before), ms(theirs)), "1.3 MB in all, 1 ms each")
 	b.ReportMetric(0, "ns/op")
 }
