@@ -23,6 +23,7 @@ type backend struct {
 	ids               *identity.Resolver
 	info              control.Info
 	log               *eventLog
+	limits            limits
 	// logger is the daemon's own log.
 	logger *slog.Logger
 	// conn is how requests come; set before the first does. The backends of a mount share it.

@@ -10,9 +10,11 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/ttfs/ttfs/fs/control"
 	"github.com/ttfs/ttfs/fs/identity"
 	"github.com/ttfs/ttfs/fs/overlay"
 	"github.com/ttfs/ttfs/tasktree"
@@ -46,6 +48,11 @@ type classConfig struct {
 type limitsConfig struct {
 	// Floor is the free space that the store leaves on its disk: below it, changes are refused.
 	Floor byteCount `toml:"floor" write:"floor = \"64M\" (K, M, G; 8M to 1024G)"`
+	// Keep and MaxSize say how much history is kept: by age, and by what it takes on the disk. None: all.
+	Keep    keepTime  `toml:"keep" write:"keep = \"30d\" (s, m, h, d, w)"`
+	MaxSize storeSize `toml:"max_size" write:"max_size = \"10G\" (K, M, G, T; 64M at least)"`
+	// Full says what happens when the disk is nearly full: changes are refused, or the oldest history is forgotten.
+	Full whenFull `toml:"full" write:"full = \"refuse\" (or \"forget\")"`
 }
 
 func (c *classConfig) classes() overlay.Classes {
@@ -75,7 +82,10 @@ type (
 	pattern   struct{ word }
 	onOff     struct{ word }
 	blindRule struct{ word }
+	whenFull  struct{ word }
 	byteCount struct{ n int64 }
+	storeSize struct{ n int64 }
+	keepTime  struct{ d time.Duration }
 )
 
 // UnmarshalText takes the name of a program; an agent's name is made of it and a pid.
@@ -110,6 +120,30 @@ func (r *blindRule) UnmarshalText(b []byte) error {
 	r.s = string(b)
 	if _, err := overlay.ParseBlind(r.s); err != nil || r.s == "" {
 		return unstable.NewParserError(b, "%q is none of allow, contested, deny", r.s)
+	}
+	return nil
+}
+
+// UnmarshalText takes refuse or forget.
+func (w *whenFull) UnmarshalText(b []byte) error {
+	if w.s = string(b); w.s != "refuse" && w.s != "forget" {
+		return unstable.NewParserError(b, "%q is neither refuse nor forget", w.s)
+	}
+	return nil
+}
+
+// UnmarshalText takes a time as `prune --keep` does.
+func (k *keepTime) UnmarshalText(b []byte) (err error) {
+	if k.d, err = control.ParseKeep(string(b)); err != nil {
+		return unstable.NewParserError(b, "%v", err)
+	}
+	return nil
+}
+
+// UnmarshalText takes a size as `prune --max-size` does.
+func (c *storeSize) UnmarshalText(b []byte) (err error) {
+	if c.n, err = control.ParseBytes(string(b)); err != nil {
+		return unstable.NewParserError(b, "%v", err)
 	}
 	return nil
 }

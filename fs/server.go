@@ -115,6 +115,7 @@ func Mount(o Options) (*Server, error) {
 		storeDir = o.Dir + "/" + overlay.StoreName
 	}
 	f.main.e = s.engine
+	back.limits = c.limits(s.store.tt)
 	back.Engine, back.info = s.engine, control.Info{PID: os.Getpid(), Mount: o.Dir, Store: storeDir}
 	if err := s.serve(); err != nil {
 		return nil, err
@@ -179,6 +180,7 @@ func (s *Server) serve() error {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.done.Go(func() { s.sweep(ctx) })
+	s.done.Go(func() { s.keepLimits(ctx, s.store.config.limits(s.store.tt)) })
 	return nil
 }
 

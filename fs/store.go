@@ -107,6 +107,9 @@ func openStore(o storeOptions) (s *store, err error) {
 	return s, nil
 }
 
+// defaultFloor is the floor of journal and blobs.
+const defaultFloor = 32 << 20
+
 // floorFor is the free space that is kept on a small disk, where 32 MiB would be much of it: a fiftieth, at least 2 MiB.
 // 0: the default.
 func floorFor(fd int) int64 {
@@ -115,7 +118,7 @@ func floorFor(fd int) int64 {
 		return 0
 	}
 	floor := max(int64(st.Blocks)*st.Bsize/50, 2<<20)
-	if floor >= 32<<20 {
+	if floor >= defaultFloor {
 		return 0
 	}
 	return floor

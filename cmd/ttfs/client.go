@@ -206,7 +206,7 @@ func (m *mounted) active(agent string) (uint64, error) {
 func (m *mounted) files(id uint64) ([]change, error) {
 	b, err := m.read(fmt.Sprintf("tasks/%d/files", id))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, noTask(id)
+		return nil, m.gone(id)
 	}
 	if err != nil {
 		return nil, err

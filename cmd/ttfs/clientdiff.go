@@ -15,7 +15,7 @@ import (
 func (m *mounted) diffTask(w io.Writer, id uint64, paths []string) error {
 	b, err := m.read(fmt.Sprintf("tasks/%d/diff", id))
 	if errors.Is(err, os.ErrNotExist) {
-		return noTask(id)
+		return m.gone(id)
 	}
 	if err != nil {
 		return err

@@ -18,6 +18,8 @@ type taskInfo struct {
 	Started     *time.Time `json:"started"`
 	Ended       *time.Time `json:"ended"`
 	Files       int        `json:"files"`
+	// Pruned says that what the task changed is not kept any more.
+	Pruned bool `json:"pruned,omitempty"`
 }
 
 // change is one path that a task changed (created, modified, deleted) or a move changes (create, modify, delete).

@@ -97,6 +97,9 @@ func about(t taskInfo, agents bool) string {
 	if t.Title != "" {
 		s += " " + t.Title
 	}
+	if t.Pruned {
+		s += " (pruned)"
+	}
 	if agents {
 		s += "  [" + t.Agent + "]"
 	}

@@ -53,7 +53,9 @@ func runShow(g *global, id uint64, named, asJSON bool, s streams) error {
 		if t.Children, err = h.children(id); err != nil {
 			return err
 		}
-		if t.Changes, err = h.files(id); err != nil {
+		if t.Pruned {
+			t.Changes = []change{}
+		} else if t.Changes, err = h.files(id); err != nil {
 			return err
 		}
 		if asJSON {
@@ -67,6 +69,9 @@ func runShow(g *global, id uint64, named, asJSON bool, s streams) error {
 			fmt.Fprintf(s.out, "children %s\n", strings.Trim(fmt.Sprint(t.Children), "[]"))
 		}
 		fmt.Fprintf(s.out, "status   %s\nstarted  %s\nended    %s\n\n", t.Status, moments(t.Started), moments(t.Ended))
+		if t.Pruned {
+			fmt.Fprintf(s.out, "pruned: what its %s were before is not kept any more\n", count(t.Files, "path"))
+		}
 		for _, c := range t.Changes {
 			fmt.Fprintf(s.out, "%s %s\n", c.Op, line(c.Path))
 		}

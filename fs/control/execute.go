@@ -33,6 +33,8 @@ func Execute(c Command, by Caller, b Backend) (string, error) {
 			return "", wrap(c, err)
 		}
 		return "ok\n", nil
+	case Prune:
+		return prune(c, by, b)
 	}
 	return "", refuse(string(c.Verb), "unknown command; "+known())
 }

@@ -41,6 +41,7 @@ func TestExecute(t *testing.T) {
 		{"main", "merge f strict force=mine", `merge main f true "mine"`, "ok 7\nfrom 5\n" + details},
 		{"main", "discard f force", "discard main f true", "ok\n"},
 		{"user", "guard off", "guard user false", "ok\n"},
+		{"user", "prune keep=1d max=64M", "prune user {Keep:24h0m0s MaxBytes:67108864 Dry:false}", "ok 2\nbefore 20\nafter 10\n1\n3\n"},
 	} {
 		f := newFake()
 		cmd, err := Parse([]byte(c.line))

@@ -177,4 +177,7 @@ func (f whole) Discard(by Caller, name tasktree.Agent, force bool) error {
 }
 
 func (f whole) SetGuard(by Caller, on bool) error { return f.call("guard %s %v", by.Agent, on) }
-func (f whole) Isolates(mode string) bool         { return mode == "ro" }
+func (f whole) Prune(by Caller, r PruneRequest) (PruneReply, error) {
+	return PruneReply{Tasks: []tasktree.TaskID{1, 3}, Before: 20, After: 10}, f.call("prune %s %+v", by.Agent, r)
+}
+func (f whole) Isolates(mode string) bool { return mode == "ro" }

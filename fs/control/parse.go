@@ -49,6 +49,7 @@ var usages = []struct {
 	{Merge, "merge NAME [strict] [force=mine|theirs]"},
 	{Discard, "discard NAME [force]"},
 	{Guard, "guard on|off"},
+	{Prune, "prune [keep=30d] [max=10G] [dry]"},
 }
 
 // Command is one line of ctl, understood. Only the fields of its verb are set.
@@ -78,6 +79,8 @@ type Command struct {
 	Prefer string
 	// On is what guard is to be.
 	On bool
+	// Prune is what prune is to keep.
+	Prune PruneRequest
 }
 
 // maxCommandBytes is the longest write that can be a command.
@@ -132,6 +135,7 @@ var parsers = map[Verb]func(rest string) (Command, string){
 	Merge:   parseMerge,
 	Discard: parseDiscard,
 	Guard:   parseGuard,
+	Prune:   parsePrune,
 }
 
 // refuse is the error of a command that is not understood.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/ttfs/ttfs/fs/identity"
@@ -62,6 +63,10 @@ func TestParse(t *testing.T) {
 		"discard f1 force":           {Verb: Discard, Name: "f1", Force: true},
 		"guard on":                   {Verb: Guard, On: true},
 		"guard off\n":                {Verb: Guard},
+		"prune":                      {Verb: Prune},
+		"prune keep=30d":             {Verb: Prune, Prune: PruneRequest{Keep: 30 * 24 * time.Hour}},
+		"prune dry max=10G keep=2w":  {Verb: Prune, Prune: PruneRequest{Keep: 14 * 24 * time.Hour, MaxBytes: 10 << 30, Dry: true}},
+		"prune max=67108864":         {Verb: Prune, Prune: PruneRequest{MaxBytes: 64 << 20}},
 	} {
 		got, err := Parse([]byte(line))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -87,6 +92,9 @@ func TestParseRefused(t *testing.T) {
 		"end a b", "end .x", "fork", "fork a b", "fork a at=", "fork a at=x", "fork a at=-1", "fork a at=1 at=2", "fork /",
 		"merge", "merge a b", "merge a force", "merge a force=both", "merge a strict strict", "merge a force=mine force=theirs", "merge ..",
 		"discard", "discard a b", "discard a force force", "guard", "guard maybe", "guard on off", "guard On",
+		"prune 30d", "prune keep", "prune keep=", "prune keep=30", "prune keep=d", "prune keep=0d", "prune keep=-1d", "prune keep=1.5d", "prune keep=1dd",
+		"prune keep=1d keep=2d", "prune keep=4000000000w", "prune keep=18446744073709551616s", "prune max=", "prune max=1M", "prune max=0", "prune max=-1G", "prune max=1GG",
+		"prune max=1G max=1G", "prune max=9223372036854775807T", "prune max=1X", "prune dry dry", "prune dry=1 x",
 		strings.Repeat("x", maxCommandBytes+1), "task " + strings.Repeat("x", maxCommandBytes),
 	} {
 		c, err := Parse([]byte(line))

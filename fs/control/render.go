@@ -106,7 +106,7 @@ func own(b Backend, a tasktree.Agent) []tasktree.Task {
 }
 
 // listText is an agent's timeline. Shape of a line: the mark (→ current, ↯ undone, else a blank), the number, ⎇ when
-// more than one task was begun after it, the title.
+// more than one task was begun after it, the title, (pruned) when nothing of it is kept.
 func listText(b Backend, a tasktree.Agent) []byte {
 	var s []byte
 	for _, t := range own(b, a) {
@@ -116,6 +116,9 @@ func listText(b Backend, a tasktree.Agent) []byte {
 		}
 		if t.Title != "" {
 			s = append(s, " "+t.Title...)
+		}
+		if t.Pruned {
+			s = append(s, " (pruned)"...)
 		}
 		s = append(s, '\n')
 	}
@@ -146,6 +149,8 @@ type listed struct {
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
 	Files   int        `json:"files"`
+	// Pruned says that what the task changed is not kept any more.
+	Pruned bool `json:"pruned,omitempty"`
 }
 
 func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
@@ -154,7 +159,7 @@ func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
 		all = append(all, listed{
 			ID: t.ID, Parent: t.Parent, Agent: t.Agent, Under: t.Under, Title: t.Title,
 			Status: b.StatusOf(t.ID), HasBranches: b.HasBranches(t.ID),
-			Started: moment(t.Started), Ended: moment(t.Ended), Files: fileCount(b, t),
+			Started: moment(t.Started), Ended: moment(t.Ended), Files: fileCount(b, t), Pruned: t.Pruned,
 		})
 	}
 	return encode(all)

@@ -22,12 +22,14 @@ const pruneRest = time.Hour
 type PruneOptions struct {
 	// Before: tasks in which nothing has happened since then go. The zero time: none goes for its age.
 	Before time.Time
+	// Keep is Before as an age; 0: not given. The later of both counts.
+	Keep time.Duration
 	// MaxBytes is what the store may take: the oldest tasks go until it does, as far as possible. 0: no limit.
 	MaxBytes int64
 	// FreeBytes is the free space on the store's disk to be reached in the same way. 0: no matter.
 	FreeBytes int64
-	// Newest bounds the last two: what happened after it stays. The zero time: no bound but that of unfinished tasks.
-	Newest time.Time
+	// Spare bounds the last two: what is younger stays. 0: no bound but that of unfinished tasks.
+	Spare time.Duration
 	// DryRun changes nothing and says what would go.
 	DryRun bool
 }
@@ -50,6 +52,11 @@ func (e *Engine) Prune(o PruneOptions) (PruneResult, error) {
 	}
 	e.pruneMu.Lock()
 	defer e.pruneMu.Unlock()
+	if o.Keep > 0 {
+		if at := e.clock().Add(-o.Keep); at.After(o.Before) {
+			o.Before = at
+		}
+	}
 	var res PruneResult
 	var err error
 	if res.Before, err = e.storeBytes(); err != nil {
@@ -194,11 +201,11 @@ func (c *choice) next(storeBytes int64) []tasktree.TaskID {
 	return nil
 }
 
-// horizon is just after the age at an index, bounded by Newest.
+// horizon is just after the age at an index, bounded by Spare.
 func (c *choice) horizon(i int) time.Time {
 	h := c.ages[i].Add(1)
-	if !c.o.Newest.IsZero() && h.After(c.o.Newest) {
-		return c.o.Newest
+	if newest := c.e.clock().Add(-c.o.Spare); h.After(newest) && c.o.Spare > 0 {
+		return newest
 	}
 	return h
 }
