@@ -249,12 +249,12 @@ func (c *choice) plan(before time.Time) []tasktree.TaskID {
 
 // pruneTask gives up the images of one task, unless a move has come in between that needs them.
 func (e *Engine) pruneTask(id tasktree.TaskID) (bool, error) {
+	k, _ := e.Task(id)
+	files := e.FileCount(k)
 	if err := e.enterPast(); err != nil {
 		return false, err
 	}
 	swaps := e.swaps.Load()
-	k, _ := e.Task(id)
-	files := e.FileCount(k)
 	im, err := e.readImages(id)
 	e.leavePast()
 	if err != nil {
