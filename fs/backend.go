@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"syscall"
 
@@ -240,32 +239,6 @@ func (b *backend) Agents() []control.AgentInfo {
 
 // PIDs are an agent's processes.
 func (b *backend) PIDs(a tasktree.Agent) []int { return b.ids.PIDs(a) }
-
-// eventLog is `.tt/log`: a file in the store to which lines are appended.
-type eventLog struct {
-	file *os.File
-}
-
-func (l *eventLog) line(s string) error {
-	_, err := l.file.WriteString(s + "\n")
-	return err
-}
-
-func (l *eventLog) size() int64 {
-	fi, err := l.file.Stat()
-	if err != nil {
-		return 0
-	}
-	return fi.Size()
-}
-
-func (l *eventLog) readAt(b []byte, off int64) (int, error) {
-	n, err := l.file.ReadAt(b, off)
-	if err == io.EOF {
-		err = nil
-	}
-	return n, err
-}
 
 // owner of the workspace.
 func ownerOf(fd int) (uid, gid uint32, err error) {

@@ -52,6 +52,7 @@ func (b *backend) Register(by control.Caller, r control.Registration) error {
 		b.Engine.SetParent(r.Name, p)
 	}
 	b.ids.Activated(r.Name, b.Engine.Active(r.Name))
+	b.Engine.AgentBegan(r.Name, b.ids.Parent(r.Name), pid)
 	return nil
 }
 

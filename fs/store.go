@@ -86,12 +86,10 @@ func openStore(o storeOptions) (s *store, err error) {
 		return s, err
 	}
 	if !o.readOnly {
-		file, err := os.OpenFile(fdPath(s.tt, "log"), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return s, fmt.Errorf("open the event log: %w", err)
+		if s.log, err = openEventLog(s.tt, int(uid), int(gid)); err != nil {
+			s.log = nil
+			return s, err
 		}
-		s.log = &eventLog{file: file}
-		giveTo(s.tt, "log", int(uid), int(gid))
 		giveTo(s.tt, "lock", int(uid), int(gid))
 	}
 	floor := s.config.Limits.Floor.n
@@ -281,7 +279,7 @@ func (s *store) close() error {
 		errs = append(errs, s.blobs.Close())
 	}
 	if s.log != nil {
-		errs = append(errs, s.log.file.Close())
+		errs = append(errs, s.log.close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())

@@ -211,7 +211,7 @@ func (f *face) statVirtual(v *virtual) (st overlay.Stat, err error) {
 	if v.n.Kind() == control.Foreign {
 		if what, err := v.n.Open(control.Caller{}); err == nil {
 			if log, ok := what.(*eventLog); ok {
-				st.Size = uint64(log.size())
+				st.Size = uint64(log.bytes())
 			}
 		}
 	}

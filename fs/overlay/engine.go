@@ -301,12 +301,6 @@ func (e *Engine) point(name string) error {
 	return nil
 }
 
-func (e *Engine) event(format string, args ...any) {
-	if e.opt.Events != nil {
-		e.opt.Events(e.clock().UTC().Format(time.RFC3339Nano) + " " + fmt.Sprintf(format, args...))
-	}
-}
-
 // Caller is on whose behalf an operation is done.
 type Caller struct {
 	Agent tasktree.Agent

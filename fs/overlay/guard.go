@@ -94,7 +94,7 @@ func (e *Engine) saveGuard() error {
 // SetGuard switches the guard on or off, at once. What everybody knows is followed also while it is off.
 func (e *Engine) SetGuard(on bool) {
 	e.guard.on.Store(on)
-	e.event("guard on=%v", on)
+	e.event("guard on=%t", on)
 }
 
 // GuardOn says whether agents are guarded.
@@ -191,7 +191,7 @@ func (e *Engine) refuse(c *Caller, op string, v guard.Verdict) error {
 	for _, w := range v.Writers {
 		writers = append(writers, string(w.Agent))
 	}
-	e.event("refused op=%q agent=%s path=%q writer=%s decision=%q", op, c.Agent, v.Path, strings.Join(writers, ","), v.Kind)
+	e.event("refused op=%s agent=%s path=%s writer=%s decision=%s", quoted(op), c.Agent, quoted(v.Path), quoted(strings.Join(writers, ",")), quoted(decision(v.Kind)))
 	e.count.guarded.Add(1)
 	if e.opt.Refused != nil {
 		e.opt.Refused(c.Agent, err.Error())

@@ -138,7 +138,7 @@ func (e *Engine) MayChange(op string, a tasktree.Agent) error {
 		detail = fmt.Sprintf("agent %s works in a fork and changes nothing outside of it (isolation=fork); its fork is below .tt/forks", a)
 	}
 	err := fail(op, "", ReadOnly, fmt.Errorf("%s", detail))
-	e.event("refused op=%q agent=%s decision=isolated", op, a)
+	e.event("refused op=%s agent=%s decision=isolated", quoted(op), a)
 	if e.opt.Refused != nil {
 		e.opt.Refused(a, err.Error())
 	}

@@ -152,6 +152,7 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 	}
 	if len(c.report) > 0 && !o.Force && !o.Skip {
 		e.setConflicts(a, c.report)
+		e.tellRefused(op, a, c.report)
 		return MoveResult{}, Changes{}, c.refusal(op)
 	}
 	m := &mover{e: e, plan: p, seen: newImages()}
@@ -175,10 +176,10 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 	e.event("%s agent=%s from=%d to=%d changed=%d lost=%d", op, a, p.From, p.To, res.Changed, len(m.lost))
 	for i, what := range m.lost {
 		if i == maxLost {
-			e.event("lost agent=%s and %d more", a, len(m.lost)-i)
+			e.event("lost agent=%s more=%d", a, len(m.lost)-i)
 			break
 		}
-		e.event("lost agent=%s what=%s: it was removed or replaced around the mount", a, what)
+		e.event("lost agent=%s what=%s", a, quoted(what)) // it was removed or replaced around the mount
 	}
 	return res, told, nil
 }

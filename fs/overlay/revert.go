@@ -52,6 +52,7 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 		}
 		if len(c.report) > 0 && !o.Force && !o.Skip {
 			e.setConflicts(a, c.report)
+			e.tellRefused("revert", a, c.report)
 			return nil, c.refusal(fmt.Sprintf("revert %d", id))
 		}
 		if o.Skip {

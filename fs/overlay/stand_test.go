@@ -38,6 +38,7 @@ type stand struct {
 	names map[dentry]NodeID  // names that the kernel has cached
 	files map[*Handle]string // handles not released
 	told  []Changes
+	lines []string // of the event log; each is held to its shape
 }
 
 type dentry struct {
@@ -91,7 +92,7 @@ func (s *stand) tryOpen() (err error) {
 		return err
 	}
 	defer tt.Close()
-	o := Options{Root: int(root.Fd()), Store: int(tt.Fd()), Journal: s.j, Blobs: s.blobs, Notify: s, DirFDs: 8}
+	o := Options{Root: int(root.Fd()), Store: int(tt.Fd()), Journal: s.j, Blobs: s.blobs, Notify: s, DirFDs: 8, Events: s.event}
 	o.point = func(name string) error {
 		if s.point == nil {
 			return nil

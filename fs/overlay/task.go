@@ -201,10 +201,13 @@ func (e *Engine) enter(c Caller) (*run, error) {
 		return nil, err
 	}
 	t := &e.tasks
+	var begun, fence tasktree.TaskID
+	defer func() { e.tellEntered(c.Agent, begun, fence) }()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.Entered != 0 && t.tree.StatusOf(c.Entered) == tasktree.Undone {
 		if k, has := t.tree.Get(c.Entered); has && k.Agent == c.Agent {
+			fence = c.Entered
 			return nil, fail("change", fmt.Sprintf("task %d", c.Entered), Fenced, nil)
 		}
 	}
@@ -220,6 +223,7 @@ func (e *Engine) enter(c Caller) (*run, error) {
 		if id, err = e.beginLocked(c.Agent, autoTitle, true); err != nil {
 			return nil, err
 		}
+		begun = id
 	}
 	return e.runLocked(id, c.Agent)
 }
@@ -293,7 +297,7 @@ func (e *Engine) BeginTask(a tasktree.Agent, title string) (tasktree.TaskID, err
 	if err := e.captureWriters(a); err != nil {
 		e.log.Warn("files open for writing across the beginning of a task", "agent", a, "task", id, "err", err)
 	}
-	e.event("task agent=%s task=%d title=%q", a, id, title)
+	e.event("task agent=%s task=%d title=%s", a, id, quoted(title))
 	return id, nil
 }
 
