@@ -32,7 +32,7 @@ func (e *Engine) OpenDir(id NodeID) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.from != nil && n.dir != nil {
+	if e.lower != nil && n.dir != nil {
 		e.opens.Add(1)
 		return &Dir{n: n, fd: -1}, nil
 	}

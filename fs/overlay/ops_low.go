@@ -21,7 +21,7 @@ func (e *Engine) lookupMerged(d *node, name string) (Entry, error) {
 			}
 			out, err := e.lookupAt(d, f.fd, name)
 			e.putDir(f)
-			if err != unix.ENOENT || name == "." || name == ".." {
+			if err != unix.ENOENT || d.from == nil || name == "." || name == ".." {
 				return out, err
 			}
 		}
@@ -58,20 +58,11 @@ func (e *Engine) lookupLow(d *node, name string, low *ref) (out Entry, again boo
 	if out.Stat, err = e.lower.stat(low); err != nil {
 		return out, false, err
 	}
+	if linked, err := e.bringLink(d, name, &out.Stat); linked || err != nil {
+		return out, true, err
+	}
 	n := e.internLow(d, name, low, &out.Stat)
 	defer e.unpin(n)
-	if n.low() && n.dir == nil && out.Stat.Nlink > 1 {
-		// One of its names may have been raised before the kernel knew it.
-		id, err := e.raisedAs(n.from.ident)
-		if err != nil {
-			return out, false, err
-		}
-		if id != 0 {
-			if err := e.raise(n); err != nil {
-				return out, false, err
-			}
-		}
-	}
 	if !n.low() {
 		if err := e.statAny(n, nil, &out.Stat); err != nil {
 			return out, false, err
@@ -301,9 +292,11 @@ func (e *Engine) direntsOf(n *node) (map[string]Dirent, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	id, err := e.dirOID(n)
-	if err != nil {
-		return nil, err
+	var id OID
+	if n.from != nil {
+		if id, err = e.dirOID(n); err != nil {
+			return nil, err
+		}
 	}
 	all, err := readDirents(fd)
 	if err == nil {

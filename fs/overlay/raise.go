@@ -166,10 +166,11 @@ func (r *raising) adopt(id OID) error {
 	r.from.size = was.size
 	r.from.hollow.Store(was.hollow.Load())
 	r.from.links.Store(was.links.Load())
-	if r.n.dir != nil {
+	if o.kind == unix.S_IFDIR {
 		return r.place(id, o.key, func() error { return renameAt(e.hold, holdName(id), r.dir, r.at.name, unix.RENAME_NOREPLACE) })
 	}
-	if o.at != r.at {
+	var st Stat
+	if there := statAt(r.dir, r.at.name, &st) == nil && keyOf(&st) == o.key; !there && o.at != r.at {
 		r.from.links.Add(-1)
 		var b journal.Batch
 		b.Put(originKey(id), r.from.encode(at))
@@ -214,7 +215,7 @@ func (r *raising) place(id OID, own inoKey, bring func() error) error {
 	}
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
-	if r.n.raised.Load() {
+	if r.n == nil || r.n.raised.Load() {
 		return nil
 	}
 	r.n.key, r.n.oid, r.n.asked = own, id, true
@@ -244,24 +245,43 @@ func (e *Engine) bring(dir *node, fd int, name string) error {
 	if st, err = e.lower.stat(low); err != nil {
 		return err
 	}
+	if linked, err := e.bringLink(dir, name, &st); linked || err != nil {
+		return err
+	}
 	n := e.internLow(dir, name, low, &st)
 	defer e.unpin(n)
+	return e.raise(n)
+}
+
+// bringLink gives a file of the lower that was raised by another of its names this one as well: all are one inode, and the
+// kernel may find it by any. linked is false for what is not raised.
+func (e *Engine) bringLink(dir *node, name string, st *Stat) (linked bool, err error) {
+	if kindOf(st) == unix.S_IFDIR || st.Nlink < 2 {
+		return false, nil
+	}
+	id, err := e.raisedAs(keyOf(st))
+	if err != nil || id == 0 {
+		return false, err
+	}
+	f, err := e.useDir(dir)
+	if err != nil {
+		return false, err
+	}
+	defer e.putDir(f)
+	d, err := e.dirOID(dir)
+	if err != nil {
+		return false, err
+	}
 	e.raising.Lock()
 	defer e.raising.Unlock()
-	if !n.low() {
-		// Another of its names was: this one must come as well.
-		d, err := e.dirOID(dir)
-		if err != nil {
-			return err
-		}
-		id, err := e.oidOf(n)
-		if err != nil {
-			return err
-		}
-		r := &raising{e: e, n: n, from: n.from, dir: fd, at: spot{d, name}}
-		return storeError("make it in the fork", r.adopt(id))
+	r := &raising{e: e, n: e.known(keyOf(st)), dir: f.fd, at: spot{d, name}}
+	if r.n != nil {
+		defer e.unpin(r.n)
+		r.from = r.n.from
+	} else if r.from, _, err = e.originOf(id); err != nil {
+		return false, err
 	}
-	return storeError("make it in the fork", e.raiseLocked(n, 0))
+	return true, storeError("make it in the fork", r.adopt(id))
 }
 
 // internLow is the node of something in the lower that was just seen, pinned.
