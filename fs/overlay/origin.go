@@ -26,8 +26,11 @@ const (
 type origin struct {
 	ref   *ref // in the lower
 	ident inoKey
-	// links are the names that it has in the lower and not yet in the upper.
+	// links are the names that it has in the lower and not yet in the upper. last is the name that came to the upper last:
+	// a death may have come before it did, and then it is one of links, though the record does not count it.
 	links atomic.Int32
+	last  spot // +checklocks:Engine.raising
+	many  bool // it has several names in the lower; else links is 0
 	// hollow: the bytes of the file are still the lower's, and size is how many they are.
 	hollow atomic.Bool
 	size   int64
@@ -48,6 +51,9 @@ func (o *origin) encode(at lowID) []byte {
 	e.flag(o.hollow.Load())
 	e.i(int64(o.links.Load()))
 	e.i(o.size)
+	e.flag(o.many)
+	e.u(uint64(o.last.dir))
+	e.s(o.last.name)
 	return e.b
 }
 
@@ -104,6 +110,8 @@ func (e *Engine) originOf(id OID) (*origin, lowID, error) {
 	o.hollow.Store(d.flag())
 	o.links.Store(int32(d.i()))
 	o.size = d.i()
+	o.many = d.flag()
+	o.last = spot{OID(d.u()), d.s()}
 	if d.err != nil {
 		return nil, at, fail("find what a fork was made of", "", Damaged, d.err)
 	}
@@ -114,6 +122,13 @@ func (e *Engine) originOf(id OID) (*origin, lowID, error) {
 	o.ref = &ref{id: at.id, kind: k.kind}
 	for range at.level {
 		o.ref = &ref{low: o.ref, kind: k.kind}
+	}
+	if o.many && o.last.dir != 0 && !e.isAt(o.last, k.key) {
+		if taken, err := e.taken(o.last.dir, o.last.name); err != nil {
+			return nil, at, err
+		} else if !taken {
+			o.links.Add(1)
+		}
 	}
 	return o, at, nil
 }

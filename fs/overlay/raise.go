@@ -108,7 +108,8 @@ func (r *raising) make() error {
 	if err == nil {
 		r.from.size = int64(st.Size)
 		r.from.hollow.Store(r.n.kind == unix.S_IFREG && st.Size > 0)
-		if r.n.dir == nil {
+		if r.n.dir == nil && st.Nlink > 1 {
+			r.from.many, r.from.last = true, r.at
 			r.from.links.Store(int32(st.Nlink) - 1)
 		}
 		var b journal.Batch
@@ -163,15 +164,16 @@ func (r *raising) adopt(id OID) error {
 	if err != nil || was == nil {
 		return fail("raise", r.at.name, Damaged, err)
 	}
-	r.from.size = was.size
+	r.from.size, r.from.many = was.size, was.many
 	r.from.hollow.Store(was.hollow.Load())
 	r.from.links.Store(was.links.Load())
 	if o.kind == unix.S_IFDIR {
 		return r.place(id, o.key, func() error { return renameAt(e.hold, holdName(id), r.dir, r.at.name, unix.RENAME_NOREPLACE) })
 	}
 	var st Stat
-	if there := statAt(r.dir, r.at.name, &st) == nil && keyOf(&st) == o.key; !there && o.at != r.at {
+	if there := statAt(r.dir, r.at.name, &st) == nil && keyOf(&st) == o.key; was.many && !there {
 		r.from.links.Add(-1)
+		r.from.last = r.at
 		var b journal.Batch
 		b.Put(originKey(id), r.from.encode(at))
 		if err := e.point("record a raise"); err != nil {
@@ -187,7 +189,11 @@ func (r *raising) adopt(id OID) error {
 			return err
 		}
 		defer done()
-		if dir == e.hold && o.at == r.at {
+		var st Stat
+		if err := statAt(dir, name, &st); err != nil {
+			return err
+		}
+		if dir == e.hold && o.at == r.at && st.Nlink == 1 { // a death kept it from where it was on its way to
 			return renameAt(dir, name, r.dir, r.at.name, unix.RENAME_NOREPLACE)
 		}
 		return linkAt(dir, name, r.dir, r.at.name)
@@ -197,31 +203,42 @@ func (r *raising) adopt(id OID) error {
 // place brings the inode to its name, and leaves the times of the directory as they were.
 func (r *raising) place(id OID, own inoKey, bring func() error) error {
 	e := r.e
-	if err := e.point("place"); err != nil {
-		return err
-	}
 	var st, dir Stat
-	if err := statAt(r.dir, "", &dir); err != nil {
-		return err
+	err := e.point("place")
+	if err == nil {
+		err = statAt(r.dir, "", &dir)
+	}
+	if err != nil {
+		return r.missed(err)
 	}
 	if statAt(r.dir, r.at.name, &st) != nil || keyOf(&st) != own {
 		if err := bring(); err != nil {
-			return err
+			return r.missed(err)
 		}
 		ts := []unix.Timespec{{Sec: dir.Atime.Sec, Nsec: int64(dir.Atime.Nsec)}, {Sec: dir.Mtime.Sec, Nsec: int64(dir.Mtime.Nsec)}}
 		if err := unix.UtimesNanoAt(r.dir, "", ts, unix.AT_EMPTY_PATH); err != nil {
 			return err
 		}
 	}
+	held := r.n != nil && r.n.dir == nil && e.inHold(id, own)
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
 	if r.n == nil || r.n.raised.Load() {
 		return nil
 	}
-	r.n.key, r.n.oid, r.n.asked = own, id, true
+	r.n.key, r.n.oid, r.n.asked, r.n.held = own, id, true, held
 	e.nodes.byIno[own] = r.n
 	r.n.raised.Store(true)
 	return nil
+}
+
+// missed says that the name did not come to the upper.
+func (r *raising) missed(err error) error {
+	if r.from.many && r.from.last == r.at {
+		r.from.links.Add(1)
+		r.from.last = spot{}
+	}
+	return err
 }
 
 // bring raises what the lower has at a name of a directory that is raised, so that it can be renamed or removed.
