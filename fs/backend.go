@@ -18,6 +18,8 @@ import (
 // backend is the engine as the files below `.tt` see it.
 type backend struct {
 	*overlay.Engine
+	f                 *face
+	sp                *space
 	*control.Refusals // of all spaces: an agent has one
 	ids               *identity.Resolver
 	info              control.Info
@@ -208,7 +210,9 @@ func (b *backend) SetGuard(by control.Caller, on bool) error {
 	if by.Agent != tasktree.User {
 		return &control.Error{Op: "guard", Kind: control.NotYours, Detail: "only the user switches the guard; ask them"}
 	}
-	b.Engine.SetGuard(on)
+	for _, sp := range b.f.spaces() {
+		sp.e.SetGuard(on)
+	}
 	return nil
 }
 

@@ -67,7 +67,7 @@ var kinds = map[overlay.Kind]control.Kind{
 	overlay.Invalid:     control.Invalid,
 	overlay.NoTask:      control.NoTask,
 	overlay.NoAgent:     control.NoAgent,
-	overlay.NoFork:      control.NoFile,
+	overlay.NoFork:      control.NoFork,
 	overlay.AtRoot:      control.AtRoot,
 	overlay.NothingToDo: control.NoTask,
 	overlay.Conflict:    control.Conflict,
@@ -78,6 +78,7 @@ var kinds = map[overlay.Kind]control.Kind{
 	overlay.Fenced:      control.Stale,
 	overlay.NoPath:      control.NoFile,
 	overlay.Pruned:      control.Pruned,
+	overlay.Locked:      control.Busy,
 }
 
 // controlError gives an error of the engine or of identity the kind under which ctl tells it.
@@ -117,6 +118,9 @@ func controlError(op string, err error) error {
 func (f *face) status(op string, err error) fuse.Status {
 	if err == nil {
 		return fuse.OK
+	}
+	if errors.Is(err, overlay.Closed) && !f.closing.Load() {
+		return fuse.Status(syscall.ESTALE) // its fork was discarded: ENOTCONN would say that the daemon is dead
 	}
 	code, known := errno(err)
 	if !known {

@@ -2,6 +2,8 @@ package fs
 
 import (
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -29,6 +31,8 @@ type face struct {
 	backings backingTable
 	virtuals virtualTable
 	views    viewTable
+	closing  atomic.Bool
+	forks    sync.Map // of *space by the fork's whole name
 	replay   replay
 }
 

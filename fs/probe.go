@@ -13,6 +13,8 @@ import (
 // fields in lower case.
 type Abilities struct {
 	FUSE, Fusermount, Root, Passthrough bool
+	// Forks: a command can be run in a fork at the workspace's own path.
+	Forks bool
 	// Uring is whether requests can come by io_uring: on, off (the module parameter enable_uring), absent (from the kernel) or
 	// forbidden (to this process).
 	Uring  string
@@ -61,6 +63,11 @@ func Probe() Abilities {
 	}
 	if !a.Root {
 		a.Why["root"] = "an unprivileged mount serves its own user only, without passthrough"
+	}
+	if err := ProbeForks(); err != nil {
+		a.Why["forks"] = err.Error() + "; without it a fork is reached at .tt/forks/NAME/tree only"
+	} else {
+		a.Forks = true
 	}
 	return a
 }

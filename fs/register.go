@@ -10,7 +10,9 @@ import (
 )
 
 // Isolates says that Register knows a mode.
-func (b *backend) Isolates(mode string) bool { return mode == string(overlay.IsolateRO) }
+func (b *backend) Isolates(mode string) bool {
+	return mode == string(overlay.IsolateRO) || mode == string(overlay.IsolateFork)
+}
 
 // Register ties a process to an agent, and gives the agent its isolation. The isolation comes first: there is no moment
 // at which a process is the agent and may do more than it is to.
@@ -26,6 +28,20 @@ func (b *backend) Register(by control.Caller, r control.Registration) error {
 	if pid == 0 {
 		pid = by.PID
 	}
+	made := false
+	if mode == overlay.IsolateFork {
+		if made, err = b.isolateFork(by, &r); err != nil {
+			return err
+		}
+	}
+	done := false
+	defer func() {
+		if made && !done {
+			if e := b.Discard(control.Caller{Agent: tasktree.User}, r.Name, true); e != nil {
+				b.logger.Warn("the fork of an agent that was not registered stays", "agent", r.Name, "err", e)
+			}
+		}
+	}()
 	var was overlay.Isolation
 	if mode != "" {
 		if was, err = b.Engine.Isolate(r.Name, mode); err != nil {
@@ -51,8 +67,11 @@ func (b *backend) Register(by control.Caller, r control.Registration) error {
 	if p := b.ids.Parent(r.Name); p != "" {
 		b.Engine.SetParent(r.Name, p)
 	}
-	b.ids.Activated(r.Name, b.Engine.Active(r.Name))
+	if mode != overlay.IsolateFork {
+		b.ids.Activated(r.Name, b.Engine.Active(r.Name))
+	}
 	b.Engine.AgentBegan(r.Name, b.ids.Parent(r.Name), pid)
+	done = true
 	return nil
 }
 
@@ -123,6 +142,13 @@ func (b *backend) End(by control.Caller, a tasktree.Agent) error {
 			Detail: fmt.Sprintf("its isolation is %s: it ends with its last process, or by who is above it", m)}
 	}
 	b.ids.End(a)
-	b.Engine.EndAgent(a)
+	b.f.endAgent(a)
 	return nil
+}
+
+// endAgent lets go what an agent knows, in every tree.
+func (f *face) endAgent(a tasktree.Agent) {
+	for _, sp := range f.spaces() {
+		sp.e.EndAgent(a)
+	}
 }

@@ -91,13 +91,14 @@ func Mount(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := &backend{Refusals: &control.Refusals{}, ids: f.ids, log: s.store.log, logger: o.Logger, conn: &link{}}
+	back := &backend{f: f, Refusals: &control.Refusals{}, ids: f.ids, log: s.store.log, logger: o.Logger, conn: &link{}}
 	f.main = &space{back: back}
+	back.sp = f.main
 	s.engine, err = overlay.Open(overlay.Options{
 		DirFDs: dirFDs(),
 		Guard:  guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
-		Notify: &notifier{f: f, sp: f.main}, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
+		Notify: &notifier{f: f, sp: f.main}, ForkNotify: func(n overlay.ForkName) overlay.Notifier { return &forkNotifier{f: f, name: string(n)} }, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {
 			if err := s.store.log.line(line); err != nil {
 				o.Logger.Warn("the event log cannot be written", "err", err)
@@ -117,6 +118,9 @@ func Mount(o Options) (*Server, error) {
 	f.main.e = s.engine
 	back.limits = c.limits(s.store.tt)
 	back.Engine, back.info = s.engine, control.Info{PID: os.Getpid(), Mount: o.Dir, Store: storeDir}
+	if err := f.serveForks(f.main); err != nil {
+		return nil, err
+	}
 	if err := s.serve(); err != nil {
 		return nil, err
 	}
@@ -167,7 +171,10 @@ func (s *Server) serve() error {
 		return fmt.Errorf("mount over %s: %w (`ttfs doctor` says what this machine allows)", s.o.Dir, err)
 	}
 	s.face.server, s.face.main.back.conn.conn = conn, conn
-	s.engine.SetPassthrough(s.o.Passthrough != "off" && s.canPass(conn))
+	can := s.o.Passthrough != "off" && s.canPass(conn)
+	for _, sp := range s.face.spaces() {
+		sp.e.SetPassthrough(can)
+	}
 	if err := conn.Start(); err != nil {
 		return fmt.Errorf("mount over %s: %w", s.o.Dir, err)
 	}
@@ -207,7 +214,7 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			endIdle(s.face.ids, s.face.views.known, s.engine.EndAgent)
+			endIdle(s.face.ids, s.face.views.known, s.face.endAgent)
 			s.face.ids.Sweep()
 		}
 	}
@@ -239,6 +246,7 @@ func (s *Server) Close() error {
 		s.done.Wait()
 	}
 	if s.engine != nil {
+		s.face.closing.Store(true)
 		errs = append(errs, s.engine.Close())
 	}
 	if s.store != nil {

@@ -42,7 +42,7 @@ func newBlame(g *global, s streams) *cobra.Command {
 
 func runBlame(g *global, arg string, asJSON bool, s streams) error {
 	return g.withHistory(false, s, func(h history, w workspace) error {
-		paths, err := inside("blame", w.dir, []string{arg})
+		paths, err := inside("blame", w.root(), []string{arg})
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ type mounted struct {
 
 // client talks to the daemon of a mounted workspace. Errors: exitNotMounted when it is dead.
 func (w workspace) client() (*mounted, error) {
-	m := &mounted{dir: w.dir}
+	m := &mounted{dir: w.root()}
 	if _, err := os.Stat(m.path("ctl")); err != nil {
 		switch {
 		case isDead(err):
@@ -89,6 +89,12 @@ func (m *mounted) status() (map[string]string, error) {
 func (m *mounted) caller() (string, error) {
 	s, err := m.status()
 	return s["agent"], err
+}
+
+// fork is the whole name of the fork that is seen here; "" for the workspace itself.
+func (m *mounted) fork() (string, error) {
+	s, err := m.status()
+	return s["fork"], err
 }
 
 // pid is the daemon's.

@@ -154,3 +154,20 @@ func TestTell(t *testing.T) {
 		t.Errorf("%s", b.String())
 	}
 }
+
+func TestTreeOf(t *testing.T) {
+	for path, want := range map[string]string{
+		"/ws": "", "/ws/a/b": "", "/ws/.tt": "", "/ws/.tt/forks": "", "/ws/.tt/forks/c": "", "/ws/.tt/tasks/1/tree": "", "/ws/a/.tt/forks/c/tree": "",
+		"/ws/.tt/forks/c/tree":                         "/ws/.tt/forks/c/tree",
+		"/ws/.tt/forks/c/tree/src/deep":                "/ws/.tt/forks/c/tree",
+		"/ws/.tt/forks/c/tree/.tt/forks/d/tree/src":    "/ws/.tt/forks/c/tree/.tt/forks/d/tree",
+		"/ws/.tt/forks/c/tree/src/.tt/forks/d/tree":    "/ws/.tt/forks/c/tree",
+		"/ws/.tt/as/a":                                 "/ws/.tt/as/a",
+		"/ws/.tt/as/a/src":                             "/ws/.tt/as/a",
+		"/ws/.tt/forks/c/tree/.tt/as/below/.tt/status": "/ws/.tt/forks/c/tree/.tt/as/below",
+	} {
+		if got := treeOf("/ws", path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

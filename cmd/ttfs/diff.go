@@ -31,7 +31,7 @@ func runDiff(g *global, args []string, s streams) error {
 		}
 	}
 	return g.withHistory(false, s, func(h history, w workspace) error {
-		paths, err := inside("diff", w.dir, args)
+		paths, err := inside("diff", w.root(), args)
 		if err != nil {
 			return err
 		}

@@ -77,6 +77,7 @@ func newRoot(s streams) *cobra.Command {
 		newMount(g, s), newUnmount(g, s), newRun(g, s), newRunChild(s), newShowMoves(s),
 		newTask(g, s), newLog(g, s), newShow(g, s), newDiff(g, s), newBlame(g, s),
 		newUndo(g, s), newRedo(g, s), newSwitch(g, s), newRevert(g, s), newRestore(g, s),
+		newForks(g, s), newFork(g, s), newMerge(g, s), newDiscard(g, s),
 		newStatus(g, s), newWhy(g, s), newStale(g, s), newAgents(g, s), newStats(g, s), newFsck(g, s), newPrune(g, s),
 		newDoctor(s), newCompletion(s), newVersion(s),
 	)

@@ -51,18 +51,18 @@ func (g *global) inside(p string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	full := filepath.Join(w.dir, p)
+	full := filepath.Join(w.root(), p)
 	if cwd, err := os.Getwd(); err == nil {
-		if real, err := realDir(cwd); err == nil && (real == w.dir || strings.HasPrefix(real, w.dir+"/")) {
+		if real, err := realDir(cwd); err == nil && (real == w.root() || strings.HasPrefix(real, w.root()+"/")) {
 			full = filepath.Join(real, p)
 		}
 	}
 	if filepath.IsAbs(p) {
 		full = filepath.Clean(p)
 	}
-	rel, err := filepath.Rel(w.dir, full)
+	rel, err := filepath.Rel(w.root(), full)
 	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
-		return "", usage("restore: %q is not below %s", p, w.dir)
+		return "", usage("restore: %q is not below %s", p, w.root())
 	}
 	return rel, nil
 }

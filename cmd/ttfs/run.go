@@ -17,6 +17,7 @@ import (
 type runOptions struct {
 	agent, parent, isolation, title string
 	command                         []string
+	mine                            bool // what run mounted, it unmounts
 }
 
 func newRun(g *global, s streams) *cobra.Command {
@@ -38,6 +39,9 @@ status. What changed and how to undo it goes to stderr. What it mounted it unmou
 	f.StringVar(&o.parent, "parent", "", "the agent whose sub-agent it is")
 	f.StringVar(&o.isolation, "isolation", "", "`none|fork|ro`: the same tree, a fork of its own, or the same tree without a change (default: what it was given before, else none)")
 	f.StringVar(&o.title, "task", "", "the `TITLE` of its first task (default: the command line)")
+	if err := isolationHelp(c); err != nil {
+		panic(err) // the flag is declared above
+	}
 	return c
 }
 
@@ -55,8 +59,7 @@ func runRun(g *global, o runOptions, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	mine := !w.mounted || w.dead()
-	if mine {
+	if o.mine = !w.mounted || w.dead(); o.mine {
 		if err := runMount(mountOptions{dir: w.dir}, s); err != nil {
 			return err
 		}
@@ -71,6 +74,9 @@ func runRun(g *global, o runOptions, s streams) (err error) {
 	}
 	m, err := w.client()
 	if err != nil {
+		return err
+	}
+	if o.isolation, err = m.isolation(o); err != nil {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -93,9 +99,13 @@ func superviseAgent(m *mounted, here string, o runOptions, s streams) error {
 	if err == nil && before == o.agent {
 		err = &failure{code: exitFailed, text: "run: you are " + before + " already", next: "run the command itself, or give --agent another name"}
 	}
+	tree := m
+	if o.isolation == "fork" {
+		tree = m.inFork(o.agent)
+	}
 	var at agentMark
 	if err == nil {
-		at, err = m.mark(o.agent)
+		at, err = tree.mark(o.agent)
 	}
 	if err == nil {
 		_, err = m.ctl(o.registration(child.pid))
@@ -106,7 +116,12 @@ func superviseAgent(m *mounted, here string, o runOptions, s streams) error {
 		return err
 	}
 	end := child.release(o.agent)
-	if err := m.tell(o.agent, at, s.err); err != nil {
+	if o.isolation == "fork" {
+		err = m.tellFork(o.agent, at, o.mine, s.err)
+	} else {
+		err = m.tell(o.agent, at, s.err)
+	}
+	if err != nil {
 		fmt.Fprintln(s.err, "ttfs: what changed cannot be told:", err)
 	}
 	if end != 0 {

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/ttfs/ttfs/fs"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,7 +35,14 @@ func startStopped(m *mounted, here string, o runOptions, s streams) (*stoppedChi
 		return nil, failed("run", err, "")
 	}
 	defer r.Close()
-	cmd := exec.Command("/proc/self/exe", append([]string{"run-child", m.path("ctl"), oneLine(o.title), "--"}, o.command...)...)
+	args := []string{"run-child"}
+	if o.isolation == "fork" {
+		args = append(args, "--fork-at", here)
+	}
+	cmd := exec.Command("/proc/self/exe", append(append(args, m.path("ctl"), oneLine(o.title), "--"), o.command...)...)
+	if o.isolation == "fork" {
+		cmd.SysProcAttr = fs.PrivateMounts()
+	}
 	cmd.Dir = here
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
 	cmd.ExtraFiles = []*os.File{r}
@@ -124,15 +132,18 @@ func oneLine(s string) string {
 
 // newRunChild is the command of run while it waits.
 func newRunChild(s streams) *cobra.Command {
-	return &cobra.Command{
+	forkAt := ""
+	c := &cobra.Command{
 		Use: "run-child CTL TITLE -- CMD...", Short: "what run starts", Hidden: true, Args: positional(cobra.MinimumNArgs(3)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return runRunChild(args[0], args[1], args[2:])
+			return runRunChild(args[0], args[1], forkAt, args[2:])
 		},
 	}
+	c.Flags().StringVar(&forkAt, "fork-at", "", "enter the agent's fork, in the directory `DIR` of the workspace")
+	return c
 }
 
-func runRunChild(ctl, title string, command []string) error {
+func runRunChild(ctl, title, forkAt string, command []string) error {
 	gate := os.NewFile(gateFD, "gate")
 	name, err := io.ReadAll(gate)
 	gate.Close()
@@ -140,9 +151,14 @@ func runRunChild(ctl, title string, command []string) error {
 	if err != nil || agent == "" {
 		return status(126) // it was not registered; the parent says why
 	}
+	m := &mounted{dir: filepath.Dir(filepath.Dir(ctl))}
+	if forkAt != "" {
+		if err := m.enterFork(agent, forkAt); err != nil {
+			return err
+		}
+	}
 	path, err := exec.LookPath(command[0])
 	if err == nil {
-		m := &mounted{dir: filepath.Dir(filepath.Dir(ctl))}
 		if _, err := m.ctl("task " + title); err != nil {
 			return &failure{code: 126, text: "run: its task cannot begin", err: err}
 		}

@@ -27,20 +27,34 @@ func (m *mounted) mark(agent string) (agentMark, error) {
 
 // tell says what an agent changed since it was at a mark, and how to take it back.
 func (m *mounted) tell(agent string, since agentMark, w io.Writer) error {
+	done, err := m.tellChanges(agent, since, w)
+	switch {
+	case err != nil:
+		return err
+	case done > 1:
+		fmt.Fprintf(w, "undo with: ttfs undo --agent %s     (its last task; ttfs switch %d --agent %s: all of them)\n", agent, since.active, agent)
+	case done == 1:
+		fmt.Fprintf(w, "undo with: ttfs undo --agent %s\n", agent)
+	}
+	return nil
+}
+
+// tellChanges says what an agent changed since it was at a mark. done is how many tasks that took; 0: it changed nothing.
+func (m *mounted) tellChanges(agent string, since agentMark, w io.Writer) (done int, err error) {
 	tasks, err := m.list("agents/" + agent + "/list.json")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	active, err := m.active(agent)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var steps [][]change
 	_, forth := wayBetween(since.active, active, tasks)
 	for _, id := range forth {
 		files, err := m.files(id)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if len(files) > 0 {
 			steps = append(steps, files)
@@ -49,16 +63,11 @@ func (m *mounted) tell(agent string, since agentMark, w io.Writer) error {
 	changed := net(steps)
 	if len(changed) == 0 {
 		fmt.Fprintf(w, "ttfs: %s changed nothing\n", agent)
-		return nil
+		return 0, nil
 	}
 	fmt.Fprintf(w, "ttfs: %s changed %s:\n", agent, count(len(changed), "path"))
 	printChanges(w, changed, maxTold)
-	if len(forth) > 1 {
-		fmt.Fprintf(w, "undo with: ttfs undo --agent %s     (its last task; ttfs switch %d --agent %s: all of them)\n", agent, since.active, agent)
-		return nil
-	}
-	fmt.Fprintf(w, "undo with: ttfs undo --agent %s\n", agent)
-	return nil
+	return len(forth), nil
 }
 
 // printChanges writes changes, a line each, at most so many.

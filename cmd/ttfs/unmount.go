@@ -57,6 +57,9 @@ func runUnmount(w workspace, lazy bool, s streams) error {
 	if err != nil {
 		return err
 	}
+	if fork, err := m.fork(); err == nil && fork != "" {
+		return &failure{code: exitFailed, text: w.dir + " is the fork " + fork + " here", next: "the workspace is unmounted from outside of it"}
+	}
 	pid, err := m.pid()
 	if err != nil {
 		return failed("find the daemon of "+w.dir, err, "see "+m.path("status"))
@@ -67,11 +70,15 @@ func runUnmount(w workspace, lazy bool, s streams) error {
 	} else {
 		defer unix.Close(daemon)
 	}
+	inForks := m.forkUsers() // of them the kernel does not say that the mount is busy: theirs is another
+	if len(inForks) > 0 && !lazy {
+		return inUse(w, inForks)
+	}
 	users, err := detachUnused(w, pid, lazy)
 	if err != nil {
 		return err
 	}
-	if len(users) > 0 {
+	if users = append(users, inForks...); len(users) > 0 {
 		fmt.Fprintf(s.err, "ttfs: %s is detached; process %d goes on serving it to %s, and ends with them\n", w.dir, pid, strings.Join(users, ", "))
 		return nil
 	}
@@ -99,12 +106,17 @@ func detachUnused(w workspace, pid int, lazy bool) (users []string, err error) {
 		if len(users) == 0 && time.Now().Before(until) {
 			continue
 		}
-		text := w.dir + " is in use"
-		if len(users) > 0 {
-			text += " by " + strings.Join(users, ", ")
-		}
-		return nil, &failure{code: exitFailed, text: text, next: "end that, or detach it all the same with `ttfs unmount --lazy " + quoteArg(w.dir) + "`"}
+		return nil, inUse(w, users)
 	}
+}
+
+// inUse refuses to unmount what processes use.
+func inUse(w workspace, users []string) error {
+	text := w.dir + " is in use"
+	if len(users) > 0 {
+		text += " by " + strings.Join(users, ", ")
+	}
+	return &failure{code: exitFailed, text: text, next: "end that, or detach it all the same with `ttfs unmount --lazy " + quoteArg(w.dir) + "`"}
 }
 
 // waitClosed waits until the daemon has ended: only then is the store closed.

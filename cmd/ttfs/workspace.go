@@ -16,6 +16,34 @@ type workspace struct {
 	// mount is that of ours on it, if mounted says that there is one.
 	mount   mountPoint
 	mounted bool
+	// tree is the fork, or the view of an agent, below its `.tt` that is meant; "" for the workspace itself.
+	tree string
+}
+
+// root is the directory whose `.tt` is to be talked to.
+func (w workspace) root() string {
+	if w.tree != "" {
+		return w.tree
+	}
+	return w.dir
+}
+
+// treeOf is the innermost fork's tree or agent's view that a path below a mount leads into; "" for none. Nothing is asked.
+func treeOf(mount, path string) string {
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, mount), "/"), "/")
+	end := 0
+	for {
+		switch at := parts[end:]; {
+		case len(at) >= 4 && at[0] == ".tt" && at[1] == "forks" && at[3] == "tree":
+			end += 4
+		case len(at) >= 3 && at[0] == ".tt" && at[1] == "as":
+			end += 3
+		case end == 0:
+			return ""
+		default:
+			return filepath.Join(mount, filepath.Join(parts[:end]...))
+		}
+	}
 }
 
 // find is the workspace that a verb is about. Errors: exitNotMounted, when there is none.
@@ -36,7 +64,7 @@ func (g *global) find() (workspace, error) {
 	}
 	for dir := cwd; ; dir = filepath.Dir(dir) {
 		if m, ok := mountAt(mounts, dir); ok {
-			return workspace{dir: dir, mount: m, mounted: true}, nil
+			return workspace{dir: dir, mount: m, mounted: true, tree: treeOf(dir, cwd)}, nil
 		}
 		if hasStore(dir) {
 			return workspace{dir: dir}, nil
@@ -55,6 +83,14 @@ func at(dir string, mounts []mountPoint) (workspace, error) {
 		return workspace{}, &failure{code: exitFailed, err: err, next: "name a directory that exists"}
 	}
 	m, mounted := mountAt(mounts, real)
+	for up := filepath.Dir(real); !mounted && strings.Contains(real, "/.tt/"); up = filepath.Dir(up) {
+		if m, ok := mountAt(mounts, up); ok && treeOf(up, real) == real {
+			return workspace{dir: up, mount: m, mounted: true, tree: real}, nil
+		}
+		if up == filepath.Dir(up) {
+			break
+		}
+	}
 	return workspace{dir: real, mount: m, mounted: mounted}, nil
 }
 

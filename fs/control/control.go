@@ -70,6 +70,8 @@ type Info struct {
 	Mount, Store string
 	// Transport is classic or uring, Guard on or off.
 	Transport, Guard string
+	// Fork is the whole name of the fork whose tree this is, "" for the workspace.
+	Fork string
 }
 
 // Mover begins tasks and moves agents. Errors hold a Kind of this package; nothing was changed when one is returned.
@@ -164,10 +166,19 @@ type Restorer interface {
 	Restore(a tasktree.Agent, id tasktree.TaskID, path string) (Moved, error)
 }
 
-// Forker makes, merges and discards forks. prefer is "", mine or theirs.
+// Merging says how a fork is to be merged.
+type Merging struct {
+	// Strict refuses also what the fork has read and others have changed since.
+	Strict bool
+	// Prefer decides what both sides changed: "" refuses, mine keeps what is here, theirs takes the fork's.
+	Prefer string
+	DryRun bool
+}
+
+// Forker makes, merges and discards forks.
 type Forker interface {
 	Fork(by Caller, name tasktree.Agent, at *tasktree.TaskID) error
-	Merge(by Caller, name tasktree.Agent, strict bool, prefer string) (Moved, error)
+	Merge(by Caller, name tasktree.Agent, how Merging) (Moved, error)
 	Discard(by Caller, name tasktree.Agent, force bool) error
 }
 

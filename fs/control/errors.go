@@ -17,8 +17,10 @@ const (
 	Unsupported Kind = "Not supported yet"
 	NoTask      Kind = "No such task"
 	NoAgent     Kind = "No such agent"
+	NoFork      Kind = "No such fork"
 	NoFile      Kind = "No such file"
 	AtRoot      Kind = "Already at root task"
+	Busy        Kind = "In use"
 	Conflict    Kind = "Someone else changed the same paths"
 	Protected   Kind = "Protected path"
 	NotYours    Kind = "Not yours"
@@ -40,9 +42,11 @@ var errnos = []struct {
 	{Unsupported, syscall.EINVAL},
 	{NoTask, syscall.ENOENT},
 	{NoAgent, syscall.ENOENT},
+	{NoFork, syscall.ENOENT},
 	{NoFile, syscall.ENOENT},
 	{AtRoot, syscall.ENOENT},
 	{Conflict, syscall.EBUSY},
+	{Busy, syscall.EBUSY},
 	{Protected, syscall.EPERM},
 	{NotYours, syscall.EPERM},
 	{Exists, syscall.EEXIST},

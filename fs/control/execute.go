@@ -177,7 +177,7 @@ func fork(c Command, by Caller, b Backend) (string, error) {
 		err = f.Fork(by, c.Name, c.At)
 	case Merge:
 		var m Moved
-		if m, err = f.Merge(by, c.Name, c.Strict, c.Prefer); err == nil {
+		if m, err = f.Merge(by, c.Name, Merging{Strict: c.Strict, Prefer: c.Prefer, DryRun: c.DryRun}); err == nil {
 			return reply(m), nil
 		}
 	case Discard:

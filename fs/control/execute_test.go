@@ -38,7 +38,7 @@ func TestExecute(t *testing.T) {
 		{"main", "end kid", "end {Agent:main PID:99} kid", "ok\n"},
 		{"user", "end main", "end {Agent:user PID:99} main", "ok\n"},
 		{"main", "fork f at=1", "fork main f true", "ok\n"},
-		{"main", "merge f strict force=mine", `merge main f true "mine"`, "ok 7\nfrom 5\n" + details},
+		{"main", "merge f strict force=mine", "merge main f {Strict:true Prefer:mine DryRun:false}", "ok 7\nfrom 5\n" + details},
 		{"main", "discard f force", "discard main f true", "ok\n"},
 		{"user", "guard off", "guard user false", "ok\n"},
 		{"user", "prune keep=1d max=64M", "prune user {Keep:24h0m0s MaxBytes:67108864 Dry:false}", "ok 2\nbefore 20\nafter 10\n1\n3\n"},

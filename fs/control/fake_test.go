@@ -168,8 +168,8 @@ func (f whole) Fork(by Caller, name tasktree.Agent, at *tasktree.TaskID) error {
 	return f.call("fork %s %s %v", by.Agent, name, at != nil)
 }
 
-func (f whole) Merge(by Caller, name tasktree.Agent, strict bool, prefer string) (Moved, error) {
-	return f.move(by.Agent, 7, f.call("merge %s %s %v %q", by.Agent, name, strict, prefer))
+func (f whole) Merge(by Caller, name tasktree.Agent, how Merging) (Moved, error) {
+	return f.move(by.Agent, 7, f.call("merge %s %s %+v", by.Agent, name, how))
 }
 
 func (f whole) Discard(by Caller, name tasktree.Agent, force bool) error {

@@ -35,6 +35,8 @@ type Forked interface {
 	ForkTree(by Caller, name string) (any, error)
 	// DiffFork writes what a fork has changed since it was made, as a unified diff.
 	DiffFork(w io.Writer, name string) error
+	// ForkPIDs are the living processes in it, as far as seen.
+	ForkPIDs(name string) []int
 	// ForkParent is the agent that made it.
 	ForkParent(name string) (tasktree.Agent, error)
 	// ForkConflicts are why its last merge was refused.
@@ -101,6 +103,7 @@ func forked(f Forked, name string) Node {
 		return w.Bytes(), err
 	})
 	d.file("conflicts", func(Caller) ([]byte, error) { return conflictLines(f.ForkConflicts(name)), nil })
+	d.file("pids", func(Caller) ([]byte, error) { return line(pidLines(f.ForkPIDs(name))), nil })
 	d.file("parent", func(Caller) ([]byte, error) {
 		p, err := f.ForkParent(name)
 		return line(string(p)), err

@@ -46,7 +46,7 @@ var usages = []struct {
 	{Agent, "agent NAME [parent=P] [isolation=none|fork|ro] [pid=N]"},
 	{End, "end [NAME]"},
 	{Fork, "fork NAME [at=N]"},
-	{Merge, "merge NAME [strict] [force=mine|theirs]"},
+	{Merge, "merge NAME [strict] [force=mine|theirs] [dry-run]"},
 	{Discard, "discard NAME [force]"},
 	{Guard, "guard on|off"},
 	{Prune, "prune [keep=30d] [max=10G] [dry]"},
@@ -77,6 +77,8 @@ type Command struct {
 	Strict bool
 	// Prefer is "", mine or theirs.
 	Prefer string
+	// DryRun says what a merge would do, and does nothing.
+	DryRun bool
 	// On is what guard is to be.
 	On bool
 	// Prune is what prune is to keep.

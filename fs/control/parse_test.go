@@ -58,6 +58,7 @@ func TestParse(t *testing.T) {
 		"fork f1 at=0":               {Verb: Fork, Name: "f1", At: &zero},
 		"merge f1":                   {Verb: Merge, Name: "f1"},
 		"merge f1 strict force=mine": {Verb: Merge, Name: "f1", Strict: true, Prefer: "mine"},
+		"merge f1 dry-run":           {Verb: Merge, Name: "f1", DryRun: true},
 		"merge f1 force=theirs":      {Verb: Merge, Name: "f1", Prefer: "theirs"},
 		"discard f1":                 {Verb: Discard, Name: "f1"},
 		"discard f1 force":           {Verb: Discard, Name: "f1", Force: true},

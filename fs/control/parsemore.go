@@ -120,6 +120,8 @@ func parseMerge(rest string) (Command, string) {
 			c.Strict = true
 		case (w == "force=mine" || w == "force=theirs") && c.Prefer == "":
 			c.Prefer = strings.TrimPrefix(w, "force=")
+		case w == "dry-run" && !c.DryRun:
+			c.DryRun = true
 		default:
 			return Command{}, clip(w) + " is not understood here"
 		}

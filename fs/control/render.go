@@ -62,17 +62,22 @@ type status struct {
 	Guard     string          `json:"guard"`
 	Agent     tasktree.Agent  `json:"agent"`
 	Task      tasktree.TaskID `json:"task"`
+	Fork      string          `json:"fork,omitempty"`
 }
 
 func statusOf(b Backend, c Caller) status {
 	i := b.Info()
-	return status{PID: i.PID, Mount: i.Mount, Transport: i.Transport, Store: i.Store, Guard: i.Guard, Agent: c.Agent, Task: b.Active(c.Agent)}
+	return status{PID: i.PID, Mount: i.Mount, Transport: i.Transport, Store: i.Store, Guard: i.Guard, Agent: c.Agent, Task: b.Active(c.Agent), Fork: i.Fork}
 }
 
 func statusText(b Backend, c Caller) []byte {
 	s := statusOf(b, c)
-	return fmt.Appendf(nil, "pid=%d\nmount=%s\ntransport=%s\nstore=%s\nguard=%s\nagent=%s\ntask=%d\n",
+	text := fmt.Appendf(nil, "pid=%d\nmount=%s\ntransport=%s\nstore=%s\nguard=%s\nagent=%s\ntask=%d\n",
 		s.PID, quote(s.Mount), s.Transport, quote(s.Store), s.Guard, s.Agent, s.Task)
+	if s.Fork != "" {
+		text = append(text, "fork="+s.Fork+"\n"...)
+	}
+	return text
 }
 
 func statusJSON(b Backend, c Caller) ([]byte, error) { return encode(statusOf(b, c)) }

@@ -179,12 +179,15 @@ func agent(b Backend, name tasktree.Agent) Node {
 	}
 	info("parent", func(a AgentInfo) string { return string(a.Parent) })
 	info("isolation", func(a AgentInfo) string { return cmp.Or(a.Isolation, "none") })
-	info("pids", func(AgentInfo) string {
-		var pids []string
-		for _, p := range b.PIDs(name) {
-			pids = append(pids, strconv.Itoa(p))
-		}
-		return strings.Join(pids, "\n")
-	})
+	info("pids", func(AgentInfo) string { return pidLines(b.PIDs(name)) })
 	return d.d
+}
+
+// pidLines is a number a line, without a newline at its end.
+func pidLines(pids []int) string {
+	var s []string
+	for _, p := range pids {
+		s = append(s, strconv.Itoa(p))
+	}
+	return strings.Join(s, "\n")
 }

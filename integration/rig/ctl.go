@@ -122,3 +122,10 @@ func (w *Workspace) Differs(want treecmp.Tree) string {
 	}
 	return treecmp.Report(want, got)
 }
+
+// Fork is the workspace as one of its forks: what is done with it is done in the fork's tree, by its path.
+func (w *Workspace) Fork(name string) *Workspace {
+	fork := *w
+	fork.Dir = w.Path(".tt/forks/" + name + "/tree")
+	return &fork
+}
