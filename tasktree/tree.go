@@ -6,8 +6,12 @@
 //
 // The package decides and does nothing else: no I/O, no clock, no lock. Whoever uses it guards it and keeps what it says.
 //
-// Invariants: a parent's id is smaller than its child's; parent and child belong to one agent; the active task of an
-// agent is one of its own tasks or 0.
+// A sub-agent's task hangs under the task of its parent agent that was active when it began. Taking that back takes it
+// along, with all that its agent did on top of it; doing that again brings back what went along.
+//
+// Invariants: a parent's id is smaller than its child's, and that of the task it hangs under, too; parent and child belong
+// to one agent; the active task of an agent is one of its own tasks or 0. Plans never leave a task done that hangs under
+// one that is undone.
 package tasktree
 
 import (
@@ -29,8 +33,11 @@ const User Agent = "user"
 type Task struct {
 	ID, Parent TaskID
 	Agent      Agent
-	// Under is the task of a parent agent that this one hangs under; 0: none.
+	// Under is the task of a parent agent that this one hangs under, or of its parent where that one has none; 0: none.
 	Under TaskID
+	// With is the task that took this one along when it was taken back, and brings it along when it is done again: that
+	// which it hangs under, or its parent; 0: none.
+	With TaskID
 	// Title is one line.
 	Title string
 	// Auto says that the task began by itself, at a write.
@@ -86,6 +93,7 @@ const (
 	OtherAgent  Kind = "the task belongs to another agent"
 	Invalid     Kind = "the task does not fit the tree"
 	Pruned      Kind = "its history was pruned"
+	UnderUndone Kind = "it is undone, and what is to be done hangs under it: redo it first"
 )
 
 // Error is a refusal of the tree. Errors: Kind by errors.Is.
@@ -105,6 +113,7 @@ type Tree struct {
 	tasks    map[TaskID]*Task
 	children map[TaskID][]TaskID // of tasks other than 0, ascending
 	roots    map[Agent][]TaskID  // children of 0 by agent, ascending
+	under    map[TaskID][]TaskID // what hangs under a task, ascending
 	active   map[Agent]TaskID
 	// last is the child of a task that was left last: where redo goes. Key 0 is kept per agent in lastRoot.
 	last     map[TaskID]TaskID
@@ -118,6 +127,7 @@ func New() *Tree {
 		tasks:    map[TaskID]*Task{},
 		children: map[TaskID][]TaskID{},
 		roots:    map[Agent][]TaskID{},
+		under:    map[TaskID][]TaskID{},
 		active:   map[Agent]TaskID{},
 		last:     map[TaskID]TaskID{},
 		lastRoot: map[Agent]TaskID{},
@@ -131,7 +141,7 @@ func (t *Tree) Next() TaskID { return t.max + 1 }
 // Errors: Invalid when the id is taken or the parent does not fit; the tree is then as before.
 func (t *Tree) Add(k Task) error {
 	bad := func(kind Kind) error { return &Error{Op: "add", Task: k.ID, Kind: kind} }
-	if k.ID == 0 || k.Agent == "" || k.Parent >= k.ID || t.tasks[k.ID] != nil {
+	if k.ID == 0 || k.Agent == "" || k.Parent >= k.ID || k.Under >= k.ID || t.tasks[k.ID] != nil {
 		return bad(Invalid)
 	}
 	if k.Parent != 0 {
@@ -145,6 +155,9 @@ func (t *Tree) Add(k Task) error {
 		t.children[k.Parent] = insert(t.children[k.Parent], k.ID)
 	} else {
 		t.roots[k.Agent] = insert(t.roots[k.Agent], k.ID)
+	}
+	if k.Under != 0 {
+		t.under[k.Under] = insert(t.under[k.Under], k.ID)
 	}
 	t.tasks[k.ID] = &k
 	t.max = max(t.max, k.ID)
@@ -178,6 +191,9 @@ func (t *Tree) Remove(id TaskID) error {
 			delete(t.last, k.Parent)
 		}
 	}
+	if k.Under != 0 {
+		t.under[k.Under] = slices.DeleteFunc(t.under[k.Under], other)
+	}
 	delete(t.tasks, id)
 	return nil
 }
@@ -190,7 +206,7 @@ func (t *Tree) Update(id TaskID, change func(*Task)) (Task, error) {
 	}
 	was := *k
 	change(k)
-	k.ID, k.Parent, k.Agent = was.ID, was.Parent, was.Agent
+	k.ID, k.Parent, k.Agent, k.Under = was.ID, was.Parent, was.Agent, was.Under
 	return *k, nil
 }
 
