@@ -43,6 +43,7 @@ type classConfig struct {
 	Temp     []pattern `toml:"temp" write:"temp = [\"out/\", \"*.bak\"]"`
 	System   []pattern `toml:"system" write:"system = [\"deploy.toml\"]"`
 	Platform []pattern `toml:"platform" write:"platform = [\".mybot/\"]"`
+	User     []pattern `toml:"user" write:"user = [\"important.log\"]"`
 }
 
 type limitsConfig struct {
@@ -56,7 +57,7 @@ type limitsConfig struct {
 }
 
 func (c *classConfig) classes() overlay.Classes {
-	return overlay.Classes{Temp: texts(c.Temp), System: texts(c.System), Platform: texts(c.Platform)}
+	return overlay.Classes{Temp: texts(c.Temp), System: texts(c.System), Platform: texts(c.Platform), User: texts(c.User)}
 }
 
 func (c *config) known() []string { return texts(c.Known) }

@@ -35,6 +35,7 @@ var errnos = map[overlay.Kind]syscall.Errno{
 	overlay.Partial:     syscall.ENODATA,
 	overlay.Busy:        syscall.EBUSY,
 	overlay.Pruned:      syscall.ENOENT,
+	overlay.Protected:   syscall.EPERM,
 }
 
 // errno is the only place where an error becomes an errno. known is false for one that nobody foresaw, and for one of
@@ -79,6 +80,7 @@ var kinds = map[overlay.Kind]control.Kind{
 	overlay.NoPath:      control.NoFile,
 	overlay.Pruned:      control.Pruned,
 	overlay.Locked:      control.Busy,
+	overlay.Protected:   control.Protected,
 }
 
 // controlError gives an error of the engine or of identity the kind under which ctl tells it.

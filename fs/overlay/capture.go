@@ -14,7 +14,9 @@ type change struct {
 	firsts
 	// epoch is what is kept for forks; nil when there are none.
 	epoch *firsts
-	b     journal.Batch
+	// family is what is kept for tasks of the same family (kin.go).
+	family []*firsts
+	b      journal.Batch
 
 	numbers []numbered
 	owns    []thing
@@ -58,6 +60,16 @@ func (ch *change) both(f func(t *firsts) error) error {
 		return err
 	}
 	return f(ch.epoch)
+}
+
+// all is both, and for the family's first touches too.
+func (ch *change) all(f func(t *firsts) error) error {
+	for _, t := range ch.family {
+		if err := f(t); err != nil {
+			return err
+		}
+	}
+	return ch.both(f)
 }
 
 // made says that a node was made within the run: of what it was before there is nothing to keep.
@@ -217,6 +229,9 @@ func (ch *change) metaFD(t *firsts, fd int, id OID) error {
 	if err != nil {
 		return storeError("read the attributes before", err)
 	}
+	if m.at, err = ch.e.metaSeq(&st); err != nil {
+		return err
+	}
 	ch.b.Put(metaKey(t.run.id, id), m.encode())
 	t.metas = append(t.metas, id)
 	return nil
@@ -231,7 +246,12 @@ const holeBytes = 4 << 10
 // content keeps the bytes [from, to) of a file, and its metadata, before they change; from >= to keeps only that the
 // content changes, and its size. fd is open for reading. Preconditions: n.mu is held.
 func (ch *change) content(n *node, fd int, from, to int64) error {
-	return ch.both(func(t *firsts) error { return ch.contentOf(t, n, fd, from, to) })
+	kept := len(ch.contents)
+	n.shared(ch.run.id)
+	if err := ch.both(func(t *firsts) error { return ch.contentOf(t, n, fd, from, to) }); err != nil || len(ch.contents) == kept {
+		return err
+	}
+	return ch.kin(n, fd, from, to)
 }
 
 func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {
@@ -321,7 +341,7 @@ func (ch *change) commit() error {
 	for _, k := range ch.numbers {
 		e.setOID(k.n, k.id)
 	}
-	return ch.both(func(t *firsts) error { t.mark(); return nil })
+	return ch.all(func(t *firsts) error { t.mark(); return nil })
 }
 
 // mark makes what was recorded the run's.
@@ -342,7 +362,7 @@ func (t *firsts) mark() {
 
 // refused says why the change cannot be recorded. It drops the copies made for it.
 func (ch *change) refused(err error) error {
-	_ = ch.both(func(t *firsts) error {
+	_ = ch.all(func(t *firsts) error {
 		for _, c := range t.contents {
 			for _, p := range c.pieces {
 				if p.kind == pieceCopy {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,19 +15,6 @@ import (
 )
 
 // What is not guarded, though always recorded. It is asked only of what would be refused, so it may look at the disk.
-
-// Classes are patterns of paths by class, in gitignore's syntax, after the built-in ones: the last that matches decides, and a
-// leading ! takes a path out.
-type Classes struct {
-	// Temp is not guarded. System and Platform are kept for the classes of conflicts; nothing asks for them yet.
-	Temp, System, Platform []string
-}
-
-// tempPatterns is the class TEMP: logs, caches and scratch files, in gitignore's syntax.
-var tempPatterns = []string{
-	"logs/", "*.log", "cache/", ".cache/", "__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", "*.pyc",
-	"tmp/", "*.tmp", "*.swp", "*~",
-}
 
 // sqliteSides are the endings of the files beside a database: SQLite keeps their order by locks of its own.
 var sqliteSides = []string{"-journal", "-wal", "-shm"}
@@ -52,19 +38,10 @@ func (e *Engine) unguardedClass(c *Caller, p guard.Path, st *Stat) bool {
 			return true
 		}
 	}
-	if matches(e.temp, parts) {
+	if e.classes.of(string(p)) == Temp {
 		return true
 	}
 	return matches(e.ignorePatterns(parts), parts) || e.isDatabase(string(p)) || st != nil && holdsLock(c.Proc.PID, st)
-}
-
-// compile makes matchers of patterns.
-func compile(lists ...[]string) []gitignore.Pattern {
-	var out []gitignore.Pattern
-	for _, line := range slices.Concat(lists...) {
-		out = append(out, gitignore.ParsePattern(line, nil))
-	}
-	return out
 }
 
 // matches says whether the patterns take in a path: the last that applies to it or to a directory above it decides.

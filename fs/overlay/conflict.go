@@ -21,6 +21,10 @@ type ConflictEntry struct {
 	Title string
 	// Started is when that task began.
 	Started time.Time
+	// Class is the path's. Where the task is the moved agent's own, the path is there for its class alone.
+	Class Class
+	// Lost says what the move would take away.
+	Lost string
 }
 
 // conflictTable keeps each agent's last refused move, for `.tt/conflicts`.
@@ -49,7 +53,17 @@ func (e *Engine) setConflicts(a tasktree.Agent, all []ConflictEntry) {
 type contested struct {
 	report []ConflictEntry
 	things map[tasktree.TaskID][]thing
+	// foreign counts those of the report that somebody else has changed; the rest is protected.
+	foreign int
 }
+
+// strangers says whose work a step of a plan may not take: all but the step's own agent's and what moves along.
+type strangers struct {
+	moves map[tasktree.TaskID]bool
+	own   tasktree.Agent
+}
+
+func (s strangers) has(k *tasktree.Task) bool { return k.Agent != s.own && !s.moves[k.ID] }
 
 // contest finds what others have changed since the plan's tasks did: tasks of other agents that are not undone, with a
 // later share in the same thing, in an object that the plan takes away, or below a directory that it takes away. It looks
@@ -63,11 +77,17 @@ func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 		return c, nil
 	}
 	var below map[OID][]foreignTouch
+	moves := map[tasktree.TaskID]bool{}
+	for _, step := range p.Steps {
+		moves[step.Task] = true
+	}
 	for _, step := range p.Steps {
 		im, err := e.readImages(step.Task)
 		if err != nil {
 			return nil, err
 		}
+		k, _ := e.Task(step.Task)
+		others := strangers{moves, k.Agent}
 		for _, t := range im.things() {
 			v, found, err := e.j.Get(t.key(step.Task))
 			if err != nil {
@@ -80,12 +100,12 @@ func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 			if err != nil {
 				return nil, fail("look for conflicts", "", Damaged, err)
 			}
-			who, err := e.laterShare(p.Agent, t, mine.first)
+			who, err := e.laterShare(others, t, mine.first)
 			if err != nil {
 				return nil, err
 			}
 			if who == 0 && t.obj == 0 {
-				if who, err = e.takesAway(p.Agent, t.at, im.entries[t.at], mine.first, &below); err != nil {
+				if who, err = e.takesAway(others, t.at, im.entries[t.at], mine.first, &below); err != nil {
 					return nil, err
 				}
 			}
@@ -94,22 +114,40 @@ func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 				if o, found, err := e.getObject(t.obj); err != nil {
 					return nil, err
 				} else if found && o.at.dir != 0 {
-					if who, err = e.laterShare(p.Agent, thing{at: o.at}, mine.first); err != nil {
+					if who, err = e.laterShare(others, thing{at: o.at}, mine.first); err != nil {
 						return nil, err
 					}
 				}
 			}
 			if who != 0 {
-				c.add(e, step.Task, t, who)
+				c.add(e, step.Task, t, who, im)
 			}
 		}
 	}
-	sort.Slice(c.report, func(i, j int) bool { return c.report[i].Path < c.report[j].Path })
-	c.report = slices.Compact(c.report)
+	c.sort()
 	return c, nil
 }
 
-func (c *contested) add(e *Engine, task tasktree.TaskID, t thing, who tasktree.TaskID) {
+func (c *contested) sort() {
+	sort.SliceStable(c.report, func(i, j int) bool { return c.report[i].Path < c.report[j].Path })
+	c.report = slices.CompactFunc(c.report, func(a, b ConflictEntry) bool { return a.Path == b.Path && a.Task == b.Task })
+}
+
+// add puts a thing of a moved task into the report, since somebody else's task has changed it.
+func (c *contested) add(e *Engine, task tasktree.TaskID, t thing, who tasktree.TaskID, im *images) {
+	path := e.pathOfThing(t)
+	class := e.classes.of(path)
+	if class == Temp || gitIndex(path) {
+		return
+	}
+	c.foreign++
+	c.things[task] = append(c.things[task], t)
+	k, _ := e.Task(who)
+	c.report = append(c.report, ConflictEntry{Path: path, Class: class, Agent: k.Agent, Task: who, Title: k.Title, Started: k.Started, Lost: im.loses(t)})
+}
+
+// pathOfThing is where an entry is, or an object was last.
+func (e *Engine) pathOfThing(t thing) string {
 	path := t.at.name
 	at := t.at
 	if t.obj != 0 {
@@ -121,29 +159,42 @@ func (c *contested) add(e *Engine, task tasktree.TaskID, t thing, who tasktree.T
 	if dir, inTree := e.pathOf(at.dir, 0); inTree && at.dir != 0 {
 		path = joinPath(dir, at.name)
 	}
-	if e.neverBlocks(path) {
-		return
-	}
-	c.things[task] = append(c.things[task], t)
-	k, _ := e.Task(who)
-	c.report = append(c.report, ConflictEntry{Path: path, Agent: k.Agent, Task: who, Title: k.Title, Started: k.Started})
+	return path
 }
 
-// neverBlocks says whether a path is of the class TEMP, or git's index, which every `git status` writes anew.
-func (e *Engine) neverBlocks(path string) bool {
+// loses says what of a thing is not there any more when these images are put in its place.
+func (im *images) loses(t thing) string {
+	switch {
+	case t.obj == 0 && im.entries[t.at] == 0:
+		return lostName
+	case t.obj == 0:
+		return lostReplaced
+	case im.contents[t.obj] != nil:
+		return lostContent
+	}
+	return lostAttributes
+}
+
+// What a move takes from a path.
+const (
+	lostName       = "what is at this name: it is removed"
+	lostReplaced   = "what is at this name: something else takes its place"
+	lostContent    = "its content since then"
+	lostAttributes = "its mode, owner and attributes since then"
+)
+
+// gitIndex says whether a path is git's index, which every `git status` writes anew.
+func gitIndex(path string) bool {
 	parts := strings.Split(path, "/")
-	last := parts[len(parts)-1]
-	if n := len(parts); n > 1 && parts[n-2] == ".git" && (last == "index" || last == "index.lock") {
-		return true
-	}
-	return matches(e.temp, parts)
+	n := len(parts)
+	return n > 1 && parts[n-2] == ".git" && (parts[n-1] == "index" || parts[n-1] == "index.lock")
 }
 
-// laterShare is a task of another agent, not undone, that touched a thing after a number of the sequence; 0: none.
-func (e *Engine) laterShare(a tasktree.Agent, t thing, since uint64) (tasktree.TaskID, error) {
+// laterShare is a stranger's task, not undone, that touched a thing after a number of the sequence; 0: none.
+func (e *Engine) laterShare(others strangers, t thing, since uint64) (tasktree.TaskID, error) {
 	var who tasktree.TaskID
 	err := e.eachShare(t, func(id tasktree.TaskID, s share) {
-		if o, has := e.Task(id); has && o.Agent != a && s.last > since && e.StatusOf(id) != tasktree.Undone {
+		if o, has := e.Task(id); has && s.last > since && others.has(&o) && e.StatusOf(id) != tasktree.Undone {
 			who = id
 		}
 	})
@@ -167,17 +218,15 @@ func (e *Engine) eachShare(t thing, f func(id tasktree.TaskID, s share)) error {
 	return storeError("look for conflicts", err)
 }
 
-// foreignTouch is what a task of another agent touched.
+// foreignTouch is what a task touched that does not move.
 type foreignTouch struct {
-	task  tasktree.TaskID
-	agent tasktree.Agent
-	thing thing
-	last  uint64
+	task tasktree.Task
+	last uint64
 }
 
 // takesAway says whose work goes with what is at an entry now, when the plan puts something else there: changes of the
 // object itself, and of all below it.
-func (e *Engine) takesAway(a tasktree.Agent, at spot, want OID, since uint64, below *map[OID][]foreignTouch) (tasktree.TaskID, error) {
+func (e *Engine) takesAway(others strangers, at spot, want OID, since uint64, below *map[OID][]foreignTouch) (tasktree.TaskID, error) {
 	fd, done, err := e.openDir(at.dir, 0)
 	if err != nil {
 		return 0, nil // it is gone; the move says so
@@ -192,32 +241,32 @@ func (e *Engine) takesAway(a tasktree.Agent, at spot, want OID, since uint64, be
 	if err != nil || id == 0 || id == want {
 		return 0, err
 	}
-	who, err := e.laterShare(a, thing{obj: id}, since)
+	who, err := e.laterShare(others, thing{obj: id}, since)
 	if err != nil || who != 0 || kindOf(&st) != unix.S_IFDIR {
 		return who, err
 	}
 	if *below == nil {
-		if *below, err = e.foreignBelow(a); err != nil {
+		if *below, err = e.foreignBelow(others.moves); err != nil {
 			return 0, err
 		}
 	}
 	for _, t := range (*below)[id] {
-		if t.last > since {
-			return t.task, nil
+		if t.last > since && others.has(&t.task) {
+			return t.task.ID, nil
 		}
 	}
 	return 0, nil
 }
 
-// foreignBelow is, for every directory, what other agents' tasks that are not undone touched at any depth below it.
-func (e *Engine) foreignBelow(a tasktree.Agent) (map[OID][]foreignTouch, error) {
+// foreignBelow is, for every directory, what tasks that are not undone and do not move touched at any depth below it.
+func (e *Engine) foreignBelow(moves map[tasktree.TaskID]bool) (map[OID][]foreignTouch, error) {
 	out := map[OID][]foreignTouch{}
 	pruned, err := e.prunedThings()
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range e.Tasks() {
-		if k.Agent == a || e.StatusOf(k.ID) == tasktree.Undone {
+		if moves[k.ID] || e.StatusOf(k.ID) == tasktree.Undone {
 			continue
 		}
 		things := pruned[k.ID]
@@ -249,7 +298,7 @@ func (e *Engine) foreignBelow(a tasktree.Agent) (map[OID][]foreignTouch, error) 
 				dir = o.at.dir
 			}
 			for depth := 0; dir != 0 && dir != rootOID && depth < maxDepth; depth++ {
-				out[dir] = append(out[dir], foreignTouch{k.ID, k.Agent, t, s.last})
+				out[dir] = append(out[dir], foreignTouch{k, s.last})
 				o, found, err := e.getObject(dir)
 				if err != nil || !found {
 					break
@@ -271,7 +320,24 @@ func (c *contested) refusal(op string) error {
 		}
 		names = append(names, fmt.Sprintf("%s (%s, task %d)", r.Path, r.Agent, r.Task))
 	}
-	return fail(op, c.report[0].Path, Conflict, fmt.Errorf(
-		"others have changed it since: %s; see .tt/conflicts; `%s skip` leaves those paths as they are, `%s force` takes them along (redo brings them back)",
-		strings.Join(names, ", "), op, op))
+	kind, why := Conflict, "others have changed it since"
+	if c.foreign == 0 {
+		kind, why = Protected, "an agent moves paths of the classes SYSTEM and PLATFORM by force only"
+	}
+	return fail(op, c.report[0].Path, kind, fmt.Errorf(
+		"%s: %s; see .tt/conflicts; `%s skip` leaves those paths as they are, `%s force` takes them along (and can be undone)",
+		why, strings.Join(names, ", "), op, op))
+}
+
+// audit is the one line that a forced or skipping move leaves in the log, beside that of every move.
+func (e *Engine) audit(op string, p *tasktree.Plan, o MoveOptions, c *contested, made tasktree.TaskID) {
+	by := o.By
+	if by == "" {
+		by = p.Agent
+	}
+	if o.Force {
+		e.event("force agent=%s op=%s from=%d to=%d paths=%d task=%d by=%s", p.Agent, op, p.From, p.To, len(c.report), made, by)
+		return
+	}
+	e.event("skip agent=%s op=%s from=%d to=%d paths=%d by=%s", p.Agent, op, p.From, p.To, len(c.report), by)
 }

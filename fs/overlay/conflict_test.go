@@ -76,13 +76,27 @@ func TestConflicts(t *testing.T) {
 			if _, err := s.e.Undo("a", MoveOptions{}); !errors.Is(err, Conflict) {
 				t.Fatalf("undo after a remount: %v", err)
 			}
-			if _, err := s.e.Undo("a", MoveOptions{Force: true}); err != nil {
+			at := s.e.Active("a")
+			res, err := s.e.Undo("a", MoveOptions{Force: true})
+			if err != nil {
 				t.Fatalf("force: %v", err)
 			}
-			if _, err := s.e.Redo("a", MoveOptions{Force: true}); err != nil {
+			if k, _ := s.e.Task(res.To); k.Parent != at || k.Agent != "a" || s.e.Active("a") != res.To {
+				t.Errorf("the forced move is %+v", k)
+			}
+			forced := s.snapshot(true)
+			s.reopen()
+			if _, err := s.e.Undo("a", MoveOptions{}); err != nil || s.e.Active("a") != at {
+				t.Fatalf("undo of what was forced: %v", err)
+			}
+			s.check("after force and its undo", both)
+			if _, err := s.e.Redo("a", MoveOptions{}); err != nil {
 				t.Fatalf("redo of what was forced: %v", err)
 			}
-			s.check("after force and redo", both)
+			s.check("after force, undo and redo", forced)
+			if _, err := s.e.Undo("a", MoveOptions{}); err != nil {
+				t.Fatalf("second undo of what was forced: %v", err)
+			}
 			if _, err := s.e.Undo("b", MoveOptions{Force: true}); err != nil {
 				t.Fatalf("b's undo: %v", err)
 			}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"github.com/ttfs/ttfs/cas"
 	"github.com/ttfs/ttfs/guard"
 	"github.com/ttfs/ttfs/journal"
@@ -160,7 +159,7 @@ type Engine struct {
 	shares    shareCounter
 	isolated  atomic.Pointer[isolations]
 	conflicts conflictTable
-	temp      []gitignore.Pattern // the class TEMP
+	classes   *classifier
 	count     counters
 	small     sync.Pool // *[]byte of smallBytes+1
 	epochs    epochTable
@@ -193,7 +192,7 @@ func Open(o Options) (*Engine, error) {
 	if e.blobMu = o.blobMu; e.blobMu == nil {
 		e.blobMu = new(sync.RWMutex)
 	}
-	e.temp = compile(tempPatterns, o.Classes.Temp)
+	e.classes = newClassifier(o.Classes)
 	e.small.New = func() any { b := make([]byte, smallBytes+1); return &b }
 	ok := false
 	defer func() {

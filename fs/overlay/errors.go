@@ -40,6 +40,7 @@ const (
 	Partial     Kind = "read only in part"
 	Busy        Kind = "being rewritten"
 	Pruned      Kind = "pruned: what it was before is not kept any more"
+	Protected   Kind = "protected"
 )
 
 // Error is a refusal or failure of the engine. Errors: Kind and the cause, by errors.Is.
@@ -100,7 +101,10 @@ func treeError(op string, err error) error {
 		return nil
 	}
 	kind := Invalid
+	var why error
 	switch {
+	case errors.Is(err, tasktree.UnderUndone):
+		why = tasktree.UnderUndone
 	case errors.Is(err, tasktree.NoTask):
 		kind = NoTask
 	case errors.Is(err, tasktree.AtRoot):
@@ -118,7 +122,7 @@ func treeError(op string, err error) error {
 		path = fmt.Sprintf("task %d", at.Task)
 	}
 	if kind == Pruned {
-		return fail(op, path, kind, errors.New("a later task can still be reached; `ttfs log` shows which are pruned"))
+		why = errors.New("a later task can still be reached; `ttfs log` shows which are pruned")
 	}
-	return fail(op, path, kind, nil)
+	return fail(op, path, kind, why)
 }

@@ -37,8 +37,11 @@ func (q quoted) String() string {
 
 // tellRefused writes that a move was refused for what others have changed: one line, with the first of the paths.
 func (e *Engine) tellRefused(op string, a tasktree.Agent, report []ConflictEntry) {
-	c := report[0]
-	e.event("refused op=%s agent=%s path=%s writer=%s task=%d paths=%d decision=conflict", quoted(op), a, quoted(c.Path), c.Agent, c.Task, len(report))
+	c, decision := report[0], "conflict"
+	if c.Agent == a {
+		decision = "protected"
+	}
+	e.event("refused op=%s agent=%s path=%s writer=%s task=%d paths=%d decision=%s", quoted(op), a, quoted(c.Path), c.Agent, c.Task, len(report), decision)
 }
 
 // AgentBegan writes that a process was made an agent.

@@ -68,9 +68,9 @@ func decodeFork(name ForkName, b []byte) (ForkInfo, error) {
 
 // openFork opens the engine of a fork.
 func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
-	runs := []tasktree.TaskID{}
+	var runs []part
 	if f.At != nil {
-		runs = append(runs, f.run())
+		runs = append(runs, part{Step: tasktree.Step{Task: f.run()}})
 	}
 	v, err := e.viewOf(f.epoch, runs...)
 	if err != nil {

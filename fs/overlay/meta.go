@@ -16,6 +16,9 @@ type meta struct {
 	atime, mtime int64 // ns
 	rdev         uint64
 	xattrs       map[string][]byte
+	// at is when the image was made or last swapped, of a directory's only: a number of the sequence of shares. A directory's
+	// metadata has no share, since it changes with every entry. 0: not known.
+	at uint64
 }
 
 func (m *meta) encode() []byte {
@@ -31,6 +34,9 @@ func (m *meta) encode() []byte {
 		e.s(name)
 		e.raw(m.xattrs[name])
 	}
+	if m.at != 0 {
+		e.u(m.at)
+	}
 	return e.b
 }
 
@@ -43,6 +49,9 @@ func decodeMeta(b []byte) (meta, error) {
 		}
 		name := d.s()
 		m.xattrs[name] = slices.Clone(d.raw())
+	}
+	if len(d.b) > 0 && d.err == nil {
+		m.at = d.u()
 	}
 	return m, d.err
 }

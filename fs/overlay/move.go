@@ -6,7 +6,6 @@ import (
 
 	"github.com/ttfs/ttfs/journal"
 	"github.com/ttfs/ttfs/tasktree"
-	"golang.org/x/sys/unix"
 )
 
 // A move goes through its plan task by task. Taking a task back and doing it again is one operation, a step: what the
@@ -26,9 +25,13 @@ const maxLost = 100
 type MoveOptions struct {
 	// DryRun changes nothing and tells what would change.
 	DryRun bool
-	// Force takes along what others have changed since; redo brings it back. Skip leaves that as it is, for good: the
-	// tasks that are moved have no image of it any more.
+	// Force takes along what others have changed since, as a task of its own, whose undo brings it back. Skip leaves that as
+	// it is, for good: the tasks that are moved have no image of it any more.
 	Force, Skip bool
+	// By is who asked, for the log; "": the agent itself.
+	By tasktree.Agent
+	// Protect refuses to move paths of the classes System and Platform, unless forced.
+	Protect bool
 }
 
 // MoveResult is what a move did, or would do.
@@ -38,6 +41,8 @@ type MoveResult struct {
 	Changed int
 	// Paths is what changed, as far as the images say, or would change; sorted.
 	Paths []Change
+	// Along are the sub-agents that were moved as well.
+	Along []tasktree.Line
 	// Lost names what could not be brought back, since somebody removed it around the mount.
 	Lost []string
 }
@@ -106,11 +111,11 @@ func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan fun
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	own, err := e.claimAgents(op, a)
+	own, err := e.claimLines(op, a, plan)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	defer e.unclaim(own)
+	defer e.unclaimLines(own)
 	return e.moveNow(op, a, o, own, plan)
 }
 
@@ -128,8 +133,8 @@ func (e *Engine) mayMove(op string, o MoveOptions) error {
 	return nil
 }
 
-// moveNow makes a plan and carries it out. Preconditions: past is held for writing, mayMove said yes, and the agent is
-// claimed by own.
+// moveNow makes a plan and carries it out. Preconditions: past is held for writing, mayMove said yes, and own
+// has claimed all agents that move.
 func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
 	e.tasks.mu.Lock()
 	p, err := plan(e.tasks.tree)
@@ -137,8 +142,8 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 	if err != nil {
 		return MoveResult{}, Changes{}, treeError(op, err)
 	}
-	res := MoveResult{From: p.From, To: p.To}
 	if o.DryRun {
+		res := MoveResult{From: p.From, To: p.To}
 		res.Paths, err = e.preview(p)
 		res.Changed = len(res.Paths)
 		return res, Changes{}, err
@@ -147,6 +152,9 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 		return MoveResult{}, Changes{}, err
 	}
 	c, err := e.contest(p)
+	if err == nil && o.Protect {
+		err = e.protectPlan(c, &p)
+	}
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
@@ -156,24 +164,45 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 		return MoveResult{}, Changes{}, c.refusal(op)
 	}
 	m := &mover{e: e, plan: p, seen: newImages()}
+	if m.parts, err = e.weave(&p); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
 	if o.Skip {
 		m.skip = c.things
 	}
-	if len(c.report) > 0 {
-		e.event("%s agent=%s from=%d to=%d conflicts=%d force=%v skip=%v", op, a, p.From, p.To, len(c.report), o.Force, o.Skip)
+	if c.foreign > 0 && o.Force {
+		if m, err = e.forced(op, &p); err != nil {
+			return MoveResult{}, Changes{}, err
+		}
 	}
+	res, told, err := e.carryOut(op, m)
+	if err == nil && len(c.report) > 0 {
+		e.audit(op, &p, o, c, m.made)
+	}
+	return res, told, err
+}
+
+// carryOut makes a move that is planned and not refused. Preconditions: as of mover.
+func (e *Engine) carryOut(op string, m *mover) (MoveResult, Changes, error) {
+	p, a := &m.plan, m.plan.Agent
+	res := MoveResult{From: p.From, To: p.To}
 	if err := m.run(); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
 	e.setConflicts(a, nil)
-	res.Lost = m.lost
-	e.armWriters(a)
+	res.Lost, res.Along = m.lost, p.Along
+	for _, l := range p.Lines() {
+		e.armWriters(l.Agent)
+	}
 	told := m.changes()
 	e.learnMove(m, told)
 	res.Paths = m.paths(told)
 	res.Changed = len(res.Paths)
 	e.count.moves.Add(1)
 	e.event("%s agent=%s from=%d to=%d changed=%d lost=%d", op, a, p.From, p.To, res.Changed, len(m.lost))
+	for _, l := range p.Along {
+		e.event("along agent=%s from=%d to=%d with=%s", l.Agent, l.From, l.To, a)
+	}
 	for i, what := range m.lost {
 		if i == maxLost {
 			e.event("lost agent=%s more=%d", a, len(m.lost)-i)
@@ -189,60 +218,43 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 type mover struct {
 	e     *Engine
 	plan  tasktree.Plan
-	done  int // steps made
+	parts []part // the plan's steps as they are made
+	done  int    // of them
 	seen  *images
 	lost  []string
 	half  bool // a step could be neither made nor taken back
 	ended bool // the agent is where the move leads
+	// resumed: the move was recorded by an engine that died.
+	resumed bool
 	// skip are things of the plan's tasks that stay as they are.
-	skip    map[tasktree.TaskID][]thing
-	dropped map[tasktree.TaskID]*images // their images, for when the move is taken back
-}
-
-// encode is the record of the move under way. prepared says that the next step is.
-func (m *mover) encode(prepared bool) []byte {
-	var e enc
-	e.s(string(m.plan.Agent))
-	e.u(uint64(m.plan.From))
-	e.u(uint64(m.plan.To))
-	e.u(uint64(m.done))
-	e.flag(prepared)
-	e.u(uint64(len(m.plan.Steps)))
-	for _, s := range m.plan.Steps {
-		e.u(uint64(s.Task))
-		e.flag(s.Redo)
-	}
-	return e.b
-}
-
-func decodeMover(e *Engine, b []byte) (m *mover, prepared bool, err error) {
-	d := dec{b: b}
-	m = &mover{e: e, seen: newImages()}
-	m.plan.Agent = tasktree.Agent(d.s())
-	m.plan.From, m.plan.To = tasktree.TaskID(d.u()), tasktree.TaskID(d.u())
-	m.done, prepared = int(d.u()), d.flag()
-	for n := d.u(); n > 0 && d.err == nil; n-- {
-		m.plan.Steps = append(m.plan.Steps, tasktree.Step{Task: tasktree.TaskID(d.u()), Redo: d.flag()})
-	}
-	if m.done > len(m.plan.Steps) {
-		d.err = errShort
-	}
-	return m, prepared, d.err
+	skip map[tasktree.TaskID][]thing
+	// made is the task that is recorded with the move, and goes if the move is taken back; 0: none.
+	made  tasktree.TaskID
+	makes *images       // the made task's
+	first journal.Batch // what is recorded with the move
+	// backward: the move is being taken back.
+	backward bool
 }
 
 func (m *mover) run() error {
 	m.e.swaps.Add(1) // see sweep.go
 	defer m.e.swaps.Add(1)
-	if len(m.plan.Steps) > 0 {
+	if len(m.parts) > 0 && !m.resumed {
 		if err := m.begin(); err != nil {
+			if m.made != 0 {
+				m.e.forgotTask(m.made, m.makes)
+			}
 			return err
 		}
 	}
-	for m.done < len(m.plan.Steps) {
+	for m.done < len(m.parts) {
 		if err := m.step(); err != nil {
 			m.giveUp(err)
 			return err
 		}
+	}
+	if m.backward {
+		return m.endBack()
 	}
 	err := m.finish()
 	if err != nil && !m.ended {
@@ -251,46 +263,16 @@ func (m *mover) run() error {
 	return err
 }
 
-// begin records the move, and in the same record that what is skipped is no more the tasks'.
+// begin records the move, and with it the task that it makes.
 func (m *mover) begin() error {
-	var b journal.Batch
-	b.Put([]byte{kMove}, m.encode(false))
-	m.dropped = map[tasktree.TaskID]*images{}
-	for task, things := range m.skip {
-		im, err := m.e.readImages(task)
-		if err != nil {
-			return err
-		}
-		gone := newImages()
-		for _, t := range things {
-			if t.obj == 0 {
-				gone.entries[t.at] = im.entries[t.at]
-				continue
-			}
-			if c := im.contents[t.obj]; c != nil {
-				gone.contents[t.obj] = c
-			}
-			if mt, has := im.metas[t.obj]; has {
-				gone.metas[t.obj] = mt
-			}
-		}
-		gone.forget(&b, task)
-		m.dropped[task] = gone
-	}
-	return storeError("record a move", m.e.j.Commit(&b))
-}
-
-// restoreDropped gives the tasks back what was skipped, when the move is taken back.
-func (m *mover) restoreDropped(b *journal.Batch) {
-	for task, im := range m.dropped {
-		im.put(b, nil, task)
-	}
+	m.first.Put([]byte{kMove}, m.encode(false))
+	return storeError("record a move", m.e.j.Commit(&m.first))
 }
 
 // giveUp takes back a move that failed. Where that fails too, nothing may change until the next mount has ended it.
 func (m *mover) giveUp(err error) {
 	back := error(nil)
-	if m.half {
+	if m.half || m.backward {
 		back = err // the record of the move says how to go on
 	} else {
 		back = m.back()
@@ -309,13 +291,10 @@ func (m *mover) note(prepared bool) error {
 }
 
 func (m *mover) step() error {
-	e := m.e
-	task := m.plan.Steps[m.done].Task
-	want, err := e.readImages(task)
+	s, err := m.next()
 	if err != nil {
 		return err
 	}
-	s := &step{mover: m, task: task, want: want, objects: map[OID]*object{}}
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -324,76 +303,22 @@ func (m *mover) step() error {
 
 // back takes back the steps that were made, newest first: each is a step again.
 func (m *mover) back() error {
-	var b journal.Batch
-	steps := m.plan.Steps[:m.done]
-	m.plan.To = m.plan.From
-	m.plan.Steps = nil
-	for i := len(steps) - 1; i >= 0; i-- {
-		m.plan.Steps = append(m.plan.Steps, tasktree.Step{Task: steps[i].Task, Redo: !steps[i].Redo})
+	made := m.parts[:m.done]
+	m.parts, m.done, m.backward = nil, 0, true
+	for i := len(made) - 1; i >= 0; i-- {
+		p := made[i]
+		p.Redo = !p.Redo
+		m.parts = append(m.parts, p)
 	}
-	m.done = 0
-	if len(m.plan.Steps) == 0 {
-		m.restoreDropped(&b)
-		b.Delete([]byte{kMove})
-		return storeError("take a move back", m.e.j.Commit(&b))
+	if len(m.parts) > 0 {
+		if err := m.note(false); err != nil {
+			return err
+		}
 	}
-	if err := m.note(false); err != nil {
-		return err
-	}
-	for m.done < len(m.plan.Steps) {
+	for m.done < len(m.parts) {
 		if err := m.step(); err != nil {
 			return err
 		}
 	}
-	m.restoreDropped(&b)
-	b.Delete([]byte{kMove})
-	return storeError("take a move back", m.e.j.Commit(&b))
-}
-
-// finish makes the task that the move leads to the active one. Both ends are sealed: a task that was left is immutable.
-func (m *mover) finish() error {
-	e, p := m.e, m.plan
-	if e.opt.Power {
-		if err := retry(func() error { return unix.Syncfs(e.root) }); err != nil {
-			return fail("move", "", IO, err)
-		}
-	}
-	t := &e.tasks
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var b journal.Batch
-	for _, id := range t.tree.Chain(p.From) {
-		k, _ := t.tree.Get(id)
-		if k.Sealed && !k.Ended.IsZero() {
-			continue
-		}
-		k, err := t.tree.Update(id, func(k *tasktree.Task) {
-			k.Sealed = true
-			if k.Ended.IsZero() {
-				k.Ended = e.clock()
-			}
-		})
-		if err != nil {
-			return treeError("move", err)
-		}
-		b.Put(key(kTask, uint64(id)), encodeTask(&k))
-		delete(t.runs, id)
-	}
-	putActive(&b, t.tree, p.Agent, p.To)
-	b.Delete([]byte{kMove})
-	if err := e.point("end"); err != nil {
-		return storeError("end a move", err)
-	}
-	if err := e.j.Commit(&b); err != nil {
-		return storeError("end a move", err)
-	}
-	m.ended = true
-	delete(t.runs, p.From)
-	if err := t.tree.SetActive(p.Agent, p.To); err != nil {
-		return treeError("move", err)
-	}
-	if e.opt.Power {
-		return storeError("end a move", e.j.Sync())
-	}
-	return nil
+	return m.endBack()
 }

@@ -271,6 +271,14 @@ func (n *node) unlock() {
 	}
 }
 
+// shared says that a task changes a file: if another made it, what that does to it from now on is recorded as well, since
+// it is not the only one any more. Preconditions: n.mu is held.
+func (n *node) shared(t tasktree.TaskID) {
+	if b := n.born.Load(); b != 0 && b != uint64(t) {
+		n.born.Store(0)
+	}
+}
+
 // bornIn says whether the node's inode was made in the task.
 func (n *node) bornIn(t tasktree.TaskID) bool { return t != 0 && n.born.Load() == uint64(t) }
 

@@ -10,14 +10,14 @@ func (e *Engine) recoverMove() error {
 	if err != nil {
 		return fail("open", "the move under way", Damaged, err)
 	}
-	e.log.Info("completing a move that was interrupted", "agent", m.plan.Agent, "from", m.plan.From, "to", m.plan.To, "done", m.done, "of", len(m.plan.Steps))
+	e.log.Info("completing a move that was interrupted", "agent", m.plan.Agent, "from", m.plan.From, "to", m.plan.To, "done", m.done, "of", len(m.parts), "backward", m.backward)
+	m.resumed = true
 	if prepared {
-		task := m.plan.Steps[m.done].Task
-		s := &step{mover: m, task: task, objects: map[OID]*object{}}
-		if s.want, err = e.readImages(task); err != nil {
+		s, err := m.next()
+		if err != nil {
 			return err
 		}
-		if s.have, err = e.readImagesAt([]byte{kNew}, task); err != nil {
+		if s.have, err = e.readImagesAt([]byte{kNew}, s.task); err != nil {
 			return err
 		}
 		if err := s.complete(); err != nil {

@@ -1,8 +1,11 @@
 package overlay
 
 import (
-	"github.com/ttfs/ttfs/journal"
+	"errors"
+	"fmt"
+
 	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
 )
 
 // remake begins a task whose images want says, as if it had been undone, and does it again.
@@ -29,15 +32,12 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	id, err := e.addUndone(op, a, title, im)
+	m, err := e.making(op, a, title, im)
 	if err != nil {
+		(&step{mover: &mover{e: e}}).dropCopies(im)
 		return MoveResult{}, Changes{}, err
 	}
-	res, told, err := e.moveNow(op, a, MoveOptions{Force: true}, own, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanSwitch(a, id) })
-	if err != nil && e.broken.Load() == nil {
-		e.dropUndone(id)
-	}
-	return res, told, err
+	return e.carryOut(op, m)
 }
 
 // wanted asks want what the workspace is to be, claims that, and asks again until the answer is of what was claimed: before
@@ -84,52 +84,93 @@ func (im *images) within(o *images) bool {
 	return true
 }
 
-// dropUndone takes back what addUndone recorded, when its move has not begun: what is refused changes nothing. A death in
-// between leaves an undone task.
-func (e *Engine) dropUndone(id tasktree.TaskID) {
-	im, err := e.readImages(id)
-	if err != nil {
-		e.log.Warn("a task that came to nothing stays in the list", "task", id, "err", err)
-		return
-	}
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	if err := e.tasks.tree.Remove(id); err != nil {
-		e.log.Warn("a task that came to nothing stays in the list", "task", id, "err", err)
-		return
-	}
-	var b journal.Batch
-	b.Delete(key(kTask, uint64(id)))
-	im.drop(&b, nil, id)
-	for _, t := range im.things() {
-		b.Delete(t.key(id))
-	}
-	if err := e.j.Commit(&b); err != nil {
-		e.log.Warn("a task that came to nothing comes back at the next mount, undone", "task", id, "err", err)
-		return
-	}
-	(&step{mover: &mover{e: e}}).dropCopies(im)
-}
-
-// addUndone records a task that is not active, with images of what it is to make of the workspace.
-func (e *Engine) addUndone(op string, a tasktree.Agent, title string, im *images) (tasktree.TaskID, error) {
+// making is a move that makes a task and does it: its images say what the workspace is to be, as those of an undone task
+// do. The task is recorded with the move, in one record: after a death there are both or neither.
+func (e *Engine) making(op string, a tasktree.Agent, title string, im *images) (*mover, error) {
 	e.tasks.mu.Lock()
 	defer e.tasks.mu.Unlock()
 	now := e.clock()
 	if r := []rune(title); len(r) > 60 {
 		title = string(r[:57]) + "..."
 	}
-	k := tasktree.Task{ID: e.tasks.tree.Next(), Parent: e.tasks.tree.Active(a), Agent: a, Title: title, Started: now, Ended: now, Sealed: true}
-	var b journal.Batch
-	b.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
-	im.put(&b, nil, k.ID)
-	for _, t := range im.things() {
-		b.Put(t.key(k.ID), share{}.encode())
+	tree := e.tasks.tree
+	k := tasktree.Task{
+		ID: tree.Next(), Parent: tree.Active(a), Under: e.tasks.underLocked(a), Agent: a, Title: title,
+		Started: now, Ended: now, Sealed: true,
 	}
-	if err := e.j.Commit(&b); err != nil {
-		return 0, storeError(op, err)
+	m := &mover{e: e, made: k.ID, makes: im, seen: newImages()}
+	m.first.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
+	im.put(&m.first, nil, k.ID)
+	for _, t := range im.things() {
+		if !e.timesOnly(im, t) {
+			m.first.Put(t.key(k.ID), share{}.encode())
+		}
+	}
+	if err := tree.Add(k); err != nil {
+		return nil, treeError(op, err)
+	}
+	var err error
+	if m.plan, err = tree.PlanSwitch(a, k.ID); err != nil {
+		err = errors.Join(err, tree.Remove(k.ID))
+		return nil, treeError(op, err)
 	}
 	e.tasks.explicit[a] = true
 	e.count.tasks.Add(1)
-	return k.ID, treeError(op, e.tasks.tree.Add(k))
+	m.parts = []part{{Step: tasktree.Step{Task: k.ID, Redo: true}}}
+	return m, nil
+}
+
+// timesOnly says whether an image is of a directory of which nothing but the times is to change: nobody has a share in
+// those.
+func (e *Engine) timesOnly(im *images, t thing) bool {
+	if t.obj == 0 || im.contents[t.obj] != nil || im.metas[t.obj].mode&unix.S_IFMT != unix.S_IFDIR {
+		return false
+	}
+	fd, done, err := e.openDir(t.obj, 0)
+	if err != nil {
+		return false
+	}
+	defer done()
+	var st Stat
+	if err := statAt(fd, "", &st); err != nil {
+		return false
+	}
+	is, err := readMeta(fd, &st)
+	was := im.metas[t.obj]
+	was.mtime = is.mtime
+	return err == nil && was.equal(&is)
+}
+
+// forced is a move that takes along what others have changed, as a task of its own, on top of the agent's active one: its
+// images are what the plan leads to. So what it displaces is kept with a task, and taking that back gives all of it back,
+// and what was moved beside it; nothing of the tasks that the plan would have swapped is changed. Preconditions: past is
+// held for writing, and what the plan changes is claimed.
+func (e *Engine) forced(op string, p *tasktree.Plan) (*mover, error) {
+	then, err := e.newView(*p)
+	if err != nil {
+		return nil, err
+	}
+	im := newImages()
+	for at, id := range then.entries {
+		im.entries[at] = id
+	}
+	for id, m := range then.metas {
+		im.metas[id] = m
+	}
+	for _, id := range sortedOIDs(then.contents) {
+		err := e.restoreContent(im, then, &ref{id: id, kind: unix.S_IFREG})
+		if errors.Is(err, Gone) { // somebody removed it around the mount: there is nothing to write to
+			delete(im.metas, id)
+			continue
+		}
+		if err != nil {
+			(&step{mover: &mover{e: e}}).dropCopies(im)
+			return nil, err
+		}
+	}
+	m, err := e.making(op, p.Agent, fmt.Sprintf("forced %s from %d to %d", op, p.From, p.To), im)
+	if err != nil {
+		(&step{mover: &mover{e: e}}).dropCopies(im)
+	}
+	return m, err
 }

@@ -27,12 +27,13 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 		return MoveResult{}, err
 	}
 	title := fmt.Sprintf("revert %d: %s", id, k.Title)
-	return e.remake("revert", a, title, o, func() (*images, error) {
+	var c *contested
+	res, err := e.remake("revert", a, title, o, func() (*images, error) {
 		im, err := e.readImages(id)
 		if err != nil {
 			return nil, err
 		}
-		c := &contested{things: map[tasktree.TaskID][]thing{}}
+		c = &contested{things: map[tasktree.TaskID][]thing{}}
 		for _, t := range im.things() {
 			v, found, err := e.j.Get(t.key(id))
 			if err != nil || !found {
@@ -47,9 +48,13 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 				return nil, err
 			}
 			if who != 0 {
-				c.add(e, id, t, who)
+				c.add(e, id, t, who, im)
 			}
 		}
+		if o.Protect {
+			e.protect(c, id, im)
+		}
+		c.sort()
 		if len(c.report) > 0 && !o.Force && !o.Skip {
 			e.setConflicts(a, c.report)
 			e.tellRefused("revert", a, c.report)
@@ -60,6 +65,10 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 		}
 		return im, e.leaveTimes(id, im)
 	})
+	if err == nil && len(c.report) > 0 {
+		e.audit("revert", &tasktree.Plan{Agent: a, From: res.From, To: res.To}, o, c, res.To)
+	}
+	return res, err
 }
 
 // leaveTimes says of the directories whose metadata a task has only because their entries changed, that it is to stay as

@@ -248,6 +248,6 @@ func TestRemakeDies(t *testing.T) {
 
 // goTo goes to a task.
 func goTo(s *stand, to tasktree.TaskID) error {
-	_, err := s.e.Switch("a", to, MoveOptions{Force: true})
+	_, err := s.e.Switch(s.agent, to, MoveOptions{Force: true})
 	return err
 }

@@ -13,8 +13,10 @@ import (
 type step struct {
 	*mover
 	task tasktree.TaskID
-	want *images // what the workspace is to be
-	have *images // what it was when the step was prepared
+	// partly: the task has images that are not of this step.
+	partly bool
+	want   *images // what the workspace is to be
+	have   *images // what it was when the step was prepared
 	// objects are the records read or changed in this step, by number.
 	objects map[OID]*object
 }
@@ -48,6 +50,9 @@ func (s *step) prepare() (err error) {
 				return err
 			}
 			m, err := readMeta(fd, &st)
+			if err == nil {
+				m.at, err = e.metaSeq(&st)
+			}
 			s.have.metas[id] = m
 			return err
 		})
@@ -338,31 +343,6 @@ func (s *step) put(at spot, id OID, again bool) error {
 	return nil
 }
 
-func (s *step) object(id OID) (*object, error) {
-	if o := s.objects[id]; o != nil {
-		return o, nil
-	}
-	o, found, err := s.e.getObject(id)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, fail("move", "", Damaged, fmt.Errorf("object %d has no record", id))
-	}
-	s.e.movingMu.Lock()
-	s.objects[id] = &o
-	s.e.movingMu.Unlock()
-	return &o, nil
-}
-
-func (s *step) placed(o *object, at spot) {
-	s.e.movingMu.Lock()
-	defer s.e.movingMu.Unlock()
-	if o.at != at {
-		o.was, o.at = o.at, at
-	}
-}
-
 // settle gives the task its new images. Before that, what has a name in the tree loses its link in hold.
 func (s *step) settle() error {
 	e := s.e
@@ -374,7 +354,11 @@ func (s *step) settle() error {
 		putObject(&b, s.objects[id])
 	}
 	old := *s.want
-	s.want.drop(&b, nil, s.task)
+	if s.partly {
+		s.want.forget(&b, s.task)
+	} else {
+		s.want.drop(&b, nil, s.task)
+	}
 	s.have.put(&b, nil, s.task)
 	s.have.drop(&b, []byte{kNew}, s.task)
 	moved, err := s.moved(&b)

@@ -23,6 +23,9 @@ type taskTable struct {
 	explicit map[tasktree.Agent]bool           // +checklocks:mu began a task itself
 	written  map[tasktree.Agent]time.Time      // +checklocks:mu
 	parents  map[tasktree.Agent]tasktree.Agent // +checklocks:mu
+	// heading is where the agents of the move under way are before and after it, however it ends: a task that they have then,
+	// too. nil: none.
+	heading map[tasktree.Agent]tasktree.TaskID // +checklocks:mu
 }
 
 // run is what the active task of an agent has touched: a touch is recorded once.
@@ -98,6 +101,7 @@ func encodeTask(k *tasktree.Task) []byte {
 	e.u(uint64(k.Over))
 	e.i(stamp(k.Touched))
 	e.flag(k.Pruned)
+	e.u(uint64(k.With))
 	return e.b
 }
 
@@ -124,6 +128,9 @@ func decodeTask(id tasktree.TaskID, b []byte) (tasktree.Task, error) {
 	if d.err == nil && len(d.b) > 0 { // older records end here
 		k.Touched, k.Pruned = unstamp(d.i()), d.flag()
 	}
+	if d.err == nil && len(d.b) > 0 {
+		k.With = tasktree.TaskID(d.u())
+	}
 	return k, d.err
 }
 
@@ -146,6 +153,9 @@ func (e *Engine) loadTasks() error {
 	})
 	if err != nil {
 		return fail("open", "the tasks", Damaged, err)
+	}
+	if err := e.loadParents(); err != nil {
+		return err
 	}
 	err = e.j.Scan([]byte{kActive}, func(k, v []byte) error {
 		d := dec{b: v}
@@ -306,9 +316,7 @@ func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktre
 	parent := t.tree.Active(a)
 	now := e.clock()
 	k := tasktree.Task{ID: t.tree.Next(), Parent: parent, Agent: a, Title: title, Auto: auto, Started: now}
-	if p := t.parents[a]; p != "" {
-		k.Under = t.tree.Active(p)
-	}
+	k.Under = t.underLocked(a)
 	if auto {
 		k.Over = t.tree.Last(a, parent)
 	}
@@ -350,20 +358,6 @@ func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktre
 	delete(t.runs, parent)
 	e.count.tasks.Add(1)
 	return k.ID, nil
-}
-
-// SetParent ties a sub-agent to its parent: its tasks hang under the parent's active one.
-func (e *Engine) SetParent(a, parent tasktree.Agent) {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	e.tasks.parents[a] = parent
-}
-
-// ParentOf is the agent that a sub-agent was tied to; "" for none.
-func (e *Engine) ParentOf(a tasktree.Agent) tasktree.Agent {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.parents[a]
 }
 
 // markIncomplete writes into the task that a before-image of it was not kept.

@@ -29,7 +29,7 @@ func (e *Engine) At(a tasktree.Agent, id tasktree.TaskID) (*Tree, error) {
 	return &Tree{e: e, plan: func() (tasktree.Plan, error) {
 		e.tasks.mu.Lock()
 		defer e.tasks.mu.Unlock()
-		p, err := e.tasks.tree.PlanSwitch(a, id)
+		p, err := e.tasks.tree.PlanView(a, id)
 		return p, treeError("at", err)
 	}}, nil
 }

@@ -18,21 +18,22 @@ type view struct {
 
 // newView reads the images of a plan. An empty plan is the live tree.
 func (e *Engine) newView(p tasktree.Plan) (*view, error) {
-	runs := make([]tasktree.TaskID, len(p.Steps))
-	for i, s := range p.Steps {
-		runs[i] = s.Task
+	parts, err := e.weave(&p)
+	if err != nil {
+		return nil, err
 	}
-	return e.viewOf(0, runs...)
+	return e.viewOf(0, parts...)
 }
 
-// viewOf is the workspace at an epoch, 0: now, with the images of runs over it.
-func (e *Engine) viewOf(at epoch, runs ...tasktree.TaskID) (*view, error) {
+// viewOf is the workspace at an epoch, 0: now, with the images of parts over it.
+func (e *Engine) viewOf(at epoch, parts ...part) (*view, error) {
 	v := &view{e: e, epoch: at, entries: map[spot]OID{}, byDir: map[OID]map[string]OID{}, metas: map[OID]meta{}, contents: map[OID][]*content{}, names: map[OID][]spot{}}
-	for _, run := range runs {
-		im, err := e.readImages(run)
+	for i := range parts {
+		im, err := e.readImages(parts[i].Task)
 		if err != nil {
 			return nil, err
 		}
+		im.keepOnly(parts[i].only)
 		for at, id := range im.entries {
 			v.entries[at] = id
 		}
@@ -59,7 +60,7 @@ func (e *Engine) viewOf(at epoch, runs ...tasktree.TaskID) (*view, error) {
 // viewAt is the workspace as it was at the end of a task of an agent.
 func (e *Engine) viewAt(a tasktree.Agent, id tasktree.TaskID) (*view, error) {
 	e.tasks.mu.Lock()
-	p, err := e.tasks.tree.PlanSwitch(a, id)
+	p, err := e.tasks.tree.PlanView(a, id)
 	e.tasks.mu.Unlock()
 	if err != nil {
 		return nil, treeError("view", err)
