@@ -243,25 +243,45 @@ func (t *Tree) Agents() []Agent {
 func (t *Tree) Active(a Agent) TaskID { return t.active[a] }
 
 // SetActive makes id the agent's active task and remembers, for redo, the way from every task on its chain down to it.
+// It looks only at where the chain changes, so that the thousandth task begins as fast as the first.
 // Errors: NoTask, OtherAgent.
 func (t *Tree) SetActive(a Agent, id TaskID) error {
 	if err := t.owned("activate", a, id); err != nil {
 		return err
 	}
-	t.active[a] = id
-	for id != 0 {
-		p := t.tasks[id].Parent
-		if p == 0 {
-			t.lastRoot[a] = id
+	for _, k := range t.Ahead(a, id) {
+		if p := t.tasks[k].Parent; p == 0 {
+			t.lastRoot[a] = k
 		} else {
-			t.last[p] = id
+			t.last[p] = k
 		}
-		id = p
 	}
+	t.active[a] = id
 	return nil
 }
 
+// Ahead are the tasks on the chain of id, id first, that are not on the chain of the agent's active task. From every
+// task on that chain, the active one left out, redo goes down the chain already. Preconditions: id is the agent's, or 0.
+func (t *Tree) Ahead(a Agent, id TaskID) []TaskID { return t.beyond(t.active[a], id) }
+
+// beyond are the tasks on the chain of id, id first, that are not on the chain of at: up to where the two meet.
+func (t *Tree) beyond(at, id TaskID) []TaskID {
+	var ids []TaskID
+	for id != 0 {
+		for at > id { // a parent's id is the smaller one
+			at = t.tasks[at].Parent
+		}
+		if at == id {
+			break
+		}
+		ids = append(ids, id)
+		id = t.tasks[id].Parent
+	}
+	return ids
+}
+
 // RestoreLast says which child redo goes to from a task, as a journal tells of it; parent 0 is the agent's root.
+// Preconditions: the agent has no active task yet. SetActive then has the last word on its chain.
 func (t *Tree) RestoreLast(a Agent, parent, child TaskID) {
 	if parent == 0 {
 		t.lastRoot[a] = child

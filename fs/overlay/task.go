@@ -157,6 +157,17 @@ func (e *Engine) loadTasks() error {
 	if err := e.loadParents(); err != nil {
 		return err
 	}
+	err = e.j.Scan([]byte{kLast}, func(k, v []byte) error {
+		d := dec{b: v}
+		child := tasktree.TaskID(d.u())
+		if len(k) >= 9 && d.err == nil {
+			t.tree.RestoreLast(tasktree.Agent(k[9:]), tasktree.TaskID(keyNum(k, 0)), child)
+		}
+		return d.err
+	})
+	if err != nil {
+		return storeError("open", err)
+	}
 	err = e.j.Scan([]byte{kActive}, func(k, v []byte) error {
 		d := dec{b: v}
 		id := tasktree.TaskID(d.u())
@@ -168,14 +179,7 @@ func (e *Engine) loadTasks() error {
 	if err != nil {
 		return fail("open", "the active tasks", Damaged, err)
 	}
-	return storeError("open", e.j.Scan([]byte{kLast}, func(k, v []byte) error {
-		d := dec{b: v}
-		child := tasktree.TaskID(d.u())
-		if len(k) >= 9 && d.err == nil {
-			t.tree.RestoreLast(tasktree.Agent(k[9:]), tasktree.TaskID(keyNum(k, 0)), child)
-		}
-		return d.err
-	}))
+	return nil
 }
 
 // putActive writes an agent's active task and, for redo, the last step of the way to it.
@@ -183,14 +187,13 @@ func putActive(b *journal.Batch, tree *tasktree.Tree, a tasktree.Agent, id taskt
 	var v enc
 	v.u(uint64(id))
 	b.Put(append([]byte{kActive}, a...), v.b)
-	for id != 0 {
+	for _, id := range tree.Ahead(a, id) {
 		k, _ := tree.Get(id)
 		var c enc
 		c.u(uint64(id))
 		if tree.Last(a, k.Parent) != id {
 			b.Put(append(key(kLast, uint64(k.Parent)), a...), c.b)
 		}
-		id = k.Parent
 	}
 }
 
