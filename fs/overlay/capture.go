@@ -88,6 +88,13 @@ func (ch *change) entry(dir *node, name string, n, comes *node) error {
 	own := func(n *node) bool { return n == nil || ch.made(n) }
 	task := !(ch.made(dir) && own(n) && own(comes))
 	epoch := ch.epoch != nil && !ch.epoch.made(dir)
+	if ch.epoch != nil {
+		for _, n := range []*node{n, comes} {
+			if err := ch.links(n); err != nil {
+				return err
+			}
+		}
+	}
 	if !task && !epoch {
 		return nil
 	}
@@ -126,13 +133,6 @@ func (ch *change) entry(dir *node, name string, n, comes *node) error {
 	}
 	if dir.from != nil && (task || epoch) {
 		ch.b.Put(takenKey(d, name), nil)
-	}
-	if epoch {
-		for _, n := range []*node{n, comes} {
-			if err := ch.links(n); err != nil {
-				return err
-			}
-		}
 	}
 	if task {
 		if err := ch.meta(&ch.firsts, dir, d); err != nil {

@@ -228,9 +228,12 @@ func (e *Engine) sizeAt(since epoch, id OID) (int64, bool, error) {
 	return size, true, nil
 }
 
-// linksAt is how many names a file had at an epoch, if one came or went since.
-func (e *Engine) linksAt(since epoch, id OID) (uint32, bool, error) {
-	v, found, err := e.imageOf(since, func(t tasktree.TaskID) []byte { return linksKey(t, id) })
+// linksAt is how many names a file had at an epoch, if one came or went since; over is a run that knows better.
+func (e *Engine) linksAt(since epoch, over tasktree.TaskID, id OID) (uint32, bool, error) {
+	v, found, err := e.j.Get(linksKey(over, id))
+	if err == nil && !found {
+		v, found, err = e.imageOf(since, func(t tasktree.TaskID) []byte { return linksKey(t, id) })
+	}
 	if err != nil || !found {
 		return 0, false, err
 	}
@@ -270,8 +273,11 @@ func (ch *change) links(n *node) error {
 	if err := ch.e.statNode(n, &st); err != nil {
 		return err
 	}
-	if err := ch.e.see(n, &st); err != nil {
-		return err
+	if ch.e.inHold(id, n.key) && st.Nlink > 0 {
+		st.Nlink--
+	}
+	if n.from != nil {
+		n.from.shows(&st)
 	}
 	ch.b.Put(k, encodeNumber(uint64(st.Nlink)))
 	return nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/ttfs/ttfs/journal"
-	"golang.org/x/sys/unix"
 )
 
 // freezeStep keeps for the newest epoch what a step of a move is about to change and it has not yet, in the step's own
@@ -58,32 +57,14 @@ func (s *step) freezeLinks(b *journal.Batch, r *run, id OID) error {
 	if id == 0 {
 		return nil
 	}
-	o, err := s.object(id)
-	if err != nil || o.kind == unix.S_IFDIR {
-		return err
-	}
 	k := linksKey(r.id, id)
 	if _, has, err := s.e.j.Get(k); has || err != nil {
 		return storeError("prepare a move", err)
 	}
-	from, _, err := s.e.originOf(id)
-	if err != nil {
-		return err
+	n, isFile, err := s.e.linksNow(id)
+	if err == nil && isFile {
+		b.Put(k, encodeNumber(uint64(n)))
 	}
-	err = s.open(id, unix.O_PATH, func(fd int) error {
-		var st Stat
-		if err := statAt(fd, "", &st); err != nil {
-			return err
-		}
-		if s.e.inHold(id, o.key) {
-			st.Nlink--
-		}
-		if from != nil {
-			from.shows(&st)
-		}
-		b.Put(k, encodeNumber(uint64(st.Nlink)))
-		return nil
-	})
 	if errors.Is(err, Gone) {
 		return nil
 	}

@@ -138,18 +138,17 @@ func (e *Engine) addFork(f *fork) error {
 	if err := e.freeze(); err != nil {
 		return storeError("fork", err)
 	}
+	var b journal.Batch
+	b.DeletePrefix(f.part())
 	im := newImages()
 	if f.At != nil {
-		if im, err = e.imagesAt(f.Parent, *f.At); err != nil {
+		if im, err = e.imagesAt(&b, f.run(), f.Parent, *f.At); err != nil {
 			return err
 		}
 	}
 	if err := e.makeForkDir(f.Name, im); err != nil {
 		return storeError("fork", err)
 	}
-	var b journal.Batch
-	b.DeletePrefix(f.part())
-	im.put(&b, nil, f.run())
 	b.Put(append([]byte{kFork}, f.Name...), f.encode())
 	if err := e.point("fork"); err != nil {
 		return storeError("fork", err)
@@ -265,6 +264,7 @@ func (e *Engine) forgetFork(f *fork) error {
 	b.Delete(append([]byte{kFork}, f.Name...))
 	b.DeletePrefix(f.part())
 	im.drop(&b, nil, f.run())
+	b.DeletePrefix(key(kLinks, uint64(f.run())))
 	if err := e.point("discard"); err != nil {
 		return storeError("discard", err)
 	}

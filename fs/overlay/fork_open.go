@@ -2,37 +2,11 @@ package overlay
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
 )
-
-// imagesAt is the workspace at the end of a task, as images of the fork's own.
-func (e *Engine) imagesAt(a tasktree.Agent, id tasktree.TaskID) (*images, error) {
-	if k, has := e.Task(id); has {
-		a = k.Agent
-	} else if id != 0 {
-		return nil, fail("fork", fmt.Sprintf("task %d", id), NoTask, nil)
-	}
-	v, err := e.viewAt(a, id)
-	if err != nil {
-		return nil, err
-	}
-	im := newImages()
-	im.entries, im.metas = v.entries, v.metas
-	for _, id := range sortedOIDs(v.contents) {
-		o, _, err := e.getObject(id)
-		if err == nil {
-			err = e.restoreContent(im, v, &ref{id: id, kind: o.kind, key: o.key})
-		}
-		if err != nil && !errors.Is(err, Gone) {
-			return nil, err
-		}
-	}
-	return im, nil
-}
 
 // forkPath is what is below forks, as a path for the calls that only take those.
 func (e *Engine) forkPath(name string) string { return procPath(e.tt) + "/forks/" + name }
@@ -75,6 +49,9 @@ func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 	v, err := e.viewOf(f.epoch, runs...)
 	if err != nil {
 		return nil, err
+	}
+	if f.At != nil {
+		v.over = f.run()
 	}
 	store, err := openAt(e.tt, "forks/"+string(f.Name), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -8,7 +8,8 @@ import "github.com/ttfs/ttfs/tasktree"
 // by now. Of a view only what is asked for is read.
 type view struct {
 	e        *Engine
-	epoch    epoch // 0: what is on disk now
+	epoch    epoch           // 0: what is on disk now
+	over     tasktree.TaskID // the run of a fork of a past task, whose images lie over the epoch's; 0: none
 	entries  map[spot]OID
 	byDir    map[OID]map[string]OID
 	metas    map[OID]meta

@@ -62,7 +62,7 @@ func (v *view) stat(r *ref) (Stat, error) {
 
 // links sets the number of names that a file had at the epoch.
 func (v *view) links(id OID, held bool, st *Stat) error {
-	n, has, err := v.e.linksAt(v.epoch, id)
+	n, has, err := v.e.linksAt(v.epoch, v.over, id)
 	switch {
 	case err != nil:
 		return err
