@@ -25,6 +25,7 @@ type backend struct {
 	info              control.Info
 	log               *eventLog
 	limits            limits
+	checks            *checks // of `.tt/fsck`, of all spaces; ended before the engine is closed
 	// logger is the daemon's own log.
 	logger *slog.Logger
 	// conn is how requests come; set before the first does. The backends of a mount share it.

@@ -196,13 +196,13 @@ func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 }
 
 // Read comes for files that are not passed through.
-func (f *face) Read(_ <-chan struct{}, in *fuse.ReadIn, b []byte) (fuse.ReadResult, fuse.Status) {
+func (f *face) Read(cancel <-chan struct{}, in *fuse.ReadIn, b []byte) (fuse.ReadResult, fuse.Status) {
 	switch h := f.handles.get(in.Fh).(type) {
 	case *overlay.Handle:
 		n, err := f.of(in.NodeId).Read(h, b[:min(len(b), int(in.Size))], int64(in.Offset))
 		return fuse.ReadResultData(b[:n]), f.status("read", err)
 	case *virtualFile:
-		n, err := h.read(b[:min(len(b), int(in.Size))], int64(in.Offset))
+		n, err := h.read(cancel, b[:min(len(b), int(in.Size))], int64(in.Offset))
 		return fuse.ReadResultData(b[:n]), f.status("read", err)
 	}
 	return nil, fuse.EBADF

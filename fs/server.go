@@ -91,7 +91,7 @@ func Mount(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := &backend{f: f, Refusals: &control.Refusals{}, ids: f.ids, log: s.store.log, logger: o.Logger, conn: &link{}}
+	back := &backend{f: f, Refusals: &control.Refusals{}, ids: f.ids, log: s.store.log, logger: o.Logger, conn: &link{}, checks: &checks{}}
 	f.main = &space{back: back}
 	back.sp = f.main
 	s.engine, err = overlay.Open(overlay.Options{
@@ -247,6 +247,7 @@ func (s *Server) Close() error {
 	}
 	if s.engine != nil {
 		s.face.closing.Store(true)
+		s.face.main.back.checks.end()
 		errs = append(errs, s.engine.Close())
 	}
 	if s.store != nil {

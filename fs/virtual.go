@@ -257,12 +257,19 @@ type virtualFile struct {
 	tree    *overlay.Tree
 	in      string
 	log     *eventLog
+	check   *check
 }
 
-func (v *virtualFile) close() {}
+func (v *virtualFile) close() {
+	if v.check != nil {
+		v.check.close()
+	}
+}
 
-func (v *virtualFile) read(b []byte, off int64) (int, error) {
+func (v *virtualFile) read(cancel <-chan struct{}, b []byte, off int64) (int, error) {
 	switch {
+	case v.check != nil:
+		return v.check.read(cancel, b, off)
 	case v.session != nil:
 		return v.session.Read(b), nil
 	case v.tree != nil:
@@ -300,6 +307,9 @@ func (f *face) openVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		var what any
 		if what, err = v.n.Open(c); err == nil {
 			h.log, _ = what.(*eventLog)
+			if file, ok := what.(*checkFile); ok && !writes {
+				h.check, err = file.open()
+			}
 		}
 	default:
 		h.content, err = v.n.Content(c)

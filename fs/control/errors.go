@@ -29,6 +29,7 @@ const (
 	NoSpace     Kind = "No space left in the store"
 	Stale       Kind = "Changed after you read it"
 	Partial     Kind = "Read only in part"
+	Running     Kind = "Already running"
 	Pruned      Kind = "Pruned: what it was before is not kept any more"
 	Failed      Kind = "Input/output error"
 )
@@ -54,6 +55,7 @@ var errnos = []struct {
 	{NoSpace, syscall.ENOSPC},
 	{Stale, syscall.ESTALE},
 	{Partial, syscall.ENODATA},
+	{Running, syscall.EBUSY},
 	{Pruned, syscall.ENOENT},
 	{Failed, syscall.EIO},
 }

@@ -37,6 +37,7 @@ func root(b Backend) Node {
 		return w.Bytes(), nil
 	})
 	blame(d, b)
+	fsck(d, b)
 	d.add("tasks", tasks(b))
 	d.add("at", at(b))
 	d.add("agents", agents(b))

@@ -1,8 +1,6 @@
 package overlay
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -121,11 +119,6 @@ func (e *Engine) Metrics(w io.Writer) {
 	}
 }
 
-// VerifyCounts says how much was looked at.
-type VerifyCounts struct {
-	Tasks, Images, Pieces, Records, Blobs, Problems int
-}
-
 // SetProgress makes f hear how far Verify, or a step of a move, is: of how many parts how many are done.
 func (e *Engine) SetProgress(f func(done, total int)) { e.progress.Store(&f) }
 
@@ -133,104 +126,4 @@ func (e *Engine) far(done, total int) {
 	if f := e.progress.Load(); f != nil {
 		(*f)(done, total)
 	}
-}
-
-// Verify reads everything that is kept and reports each damage as a sentence. Errors: that the looking itself failed.
-func (e *Engine) Verify(ctx context.Context, report func(string)) (VerifyCounts, error) {
-	var n VerifyCounts
-	if err := e.enterPast(); err != nil {
-		return n, err
-	}
-	defer e.leavePast()
-	bad := func(format string, args ...any) {
-		n.Problems++
-		report(fmt.Sprintf(format, args...))
-	}
-	all := e.Tasks()
-	for i, k := range all {
-		e.far(i, len(all)+2)
-		n.Tasks++
-		if k.Pruned {
-			continue
-		}
-		im, err := e.readImages(k.ID)
-		if err != nil {
-			bad("task %d: its images cannot be read: %v", k.ID, err)
-			continue
-		}
-		n.Images += len(im.entries) + len(im.metas) + len(im.contents)
-		if err := e.verifyImages(ctx, k.ID, im, &n, bad); err != nil {
-			return n, err
-		}
-	}
-	e.far(len(all), len(all)+2)
-	jc, err := e.j.Verify(ctx, func(p journal.Problem) { bad("journal: %v", p) })
-	if err != nil {
-		return n, storeError("verify", err)
-	}
-	e.far(len(all)+1, len(all)+2)
-	n.Records = int(jc.Records)
-	bc, err := e.blobs.Verify(ctx, func(p cas.Problem) { bad("blobs: %v", p) })
-	if err != nil {
-		return n, storeError("verify", err)
-	}
-	n.Blobs = bc.Chunks + bc.Lists
-	return n, nil
-}
-
-func (e *Engine) verifyImages(ctx context.Context, id tasktree.TaskID, im *images, n *VerifyCounts, bad func(string, ...any)) error {
-	for at, o := range im.entries {
-		if o == 0 {
-			continue
-		}
-		if _, found, err := e.getObject(o); err != nil || !found {
-			bad("task %d: the object at %q has no record", id, at.name)
-		} else if _, _, done, err := e.locate(o); errors.Is(err, Gone) {
-			if e.StatusOf(id) != tasktree.Undone {
-				bad("task %d: what was at %q is gone: it was removed or replaced around the mount", id, at.name)
-			}
-		} else if err == nil {
-			done()
-		}
-	}
-	for o, c := range im.contents {
-		for i := range c.pieces {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			n.Pieces++
-			if err := e.verifyPiece(&c.pieces[i]); err != nil {
-				bad("task %d: bytes %d to %d of object %d: %v", id, c.pieces[i].off, c.pieces[i].off+c.pieces[i].size, o, err)
-			}
-		}
-	}
-	return nil
-}
-
-func (e *Engine) verifyPiece(p *piece) error {
-	if p.kind == pieceInline || p.kind == pieceHole {
-		return nil
-	}
-	r, err := e.openPiece(p)
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	if p.kind == pieceCopy {
-		var st Stat
-		if err := statAt(r.fd, "", &st); err != nil {
-			return err
-		}
-		if int64(st.Size) != p.size {
-			return fmt.Errorf("the copy has %d bytes, not %d", st.Size, p.size)
-		}
-		return nil
-	}
-	b := make([]byte, copyChunk)
-	for off := int64(0); off < r.blob.Size(); off += int64(len(b)) {
-		if _, err := r.ReadAt(b, off); err != nil && err != io.EOF {
-			return err
-		}
-	}
-	return nil
 }
