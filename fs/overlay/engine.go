@@ -56,6 +56,8 @@ type Options struct {
 	// ForkNotify is who hears of what moves within a fork change; nil: nobody. It is asked when the fork is opened.
 	ForkNotify func(name ForkName) Notifier
 
+	// fork is the whole name of the fork that this is, with those above it and slashes between; "" for the workspace itself.
+	fork ForkName
 	// lower is the frozen tree of the engine that this one is a fork of, and blobMu that engine's.
 	lower  *lower
 	blobMu *sync.RWMutex

@@ -12,10 +12,14 @@ import (
 
 // event writes a line of `.tt/log`. Shape: the time (RFC 3339, UTC), a word, and key=value, all with one blank between;
 // a value is as it is, or quoted as Go does where it is empty or has other characters than those of names, numbers and
-// paths without blanks. docs/design.md lists the words; a test holds every line of every test to the shape.
+// paths without blanks. What happened in a fork ends with in=FORK. docs/design.md lists the words; a test holds every line of every test to the shape.
 func (e *Engine) event(format string, args ...any) {
 	if e.opt.Events != nil {
-		e.opt.Events(e.clock().UTC().Format(time.RFC3339Nano) + " " + fmt.Sprintf(format, args...))
+		line := e.clock().UTC().Format(time.RFC3339Nano) + " " + fmt.Sprintf(format, args...)
+		if e.opt.fork != "" {
+			line += " in=" + string(e.opt.fork)
+		}
+		e.opt.Events(line)
 	}
 }
 

@@ -66,6 +66,9 @@ func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 	o := e.opt
 	o.Root, o.Store, o.Journal, o.lower = root, store, e.j.Sub(f.part()), &lower{v}
 	o.blobMu = e.blobMu
+	if o.fork = f.Name; e.opt.fork != "" {
+		o.fork = e.opt.fork + "/" + f.Name
+	}
 	o.DirFDs, o.Guard, o.Notify, o.ForkNotify = 256, e.guard.on.Load(), nil, nil
 	if notify := e.opt.ForkNotify; notify != nil {
 		o.Notify = notify(f.Name)

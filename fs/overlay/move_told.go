@@ -113,7 +113,7 @@ func (m *mover) changes() Changes {
 			continue
 		}
 		path, inTree := e.pathOf(at.dir, 0)
-		ent := EntryChange{Name: at.name, Had: m.seen.entries[at] != 0, DirIno: o.key.ino}
+		ent := EntryChange{Name: at.name, Had: m.seen.entries[at] != 0, DirIno: e.identOf(o.key).ino}
 		m.tellWas(&ent, m.seen.entries[at])
 		if inTree {
 			ent.Path = joinPath(path, at.name)
@@ -169,7 +169,7 @@ func (m *mover) tellWas(ent *EntryChange, id OID) {
 	if err != nil || !found {
 		return
 	}
-	ent.WasIno, ent.WasDir = o.key.ino, o.kind == unix.S_IFDIR
+	ent.WasIno, ent.WasDir = m.e.identOf(o.key).ino, o.kind == unix.S_IFDIR
 	if n := m.e.known(o.key); n != nil {
 		ent.Was = n.id
 		m.e.unpin(n)
@@ -195,14 +195,14 @@ func (m *mover) objects() []ObjectChange {
 			continue
 		}
 		c := all[id]
-		c.Ino = o.key.ino
+		c.Ino = e.identOf(o.key).ino
 		if id != rootOID {
 			dir, found, err := e.getObject(o.at.dir)
 			up, inTree := e.pathOf(o.at.dir, 0)
 			if err != nil || !found || !inTree || e.inHold(id, o.key) {
 				continue
 			}
-			c.Path, c.DirIno = joinPath(up, o.at.name), dir.key.ino
+			c.Path, c.DirIno = joinPath(up, o.at.name), e.identOf(dir.key).ino
 		}
 		out = append(out, c)
 	}
