@@ -70,6 +70,9 @@ func (b *backend) moved(op string, a tasktree.Agent, r overlay.MoveResult, err e
 		return control.Moved{}, controlError(op, err)
 	}
 	b.ids.Activated(a, r.To)
+	for _, l := range r.Along {
+		b.ids.Activated(l.Agent, l.To)
+	}
 	return control.Moved{From: r.From, To: r.To, Paths: changes(r.Paths)}, nil
 }
 
@@ -82,14 +85,15 @@ func changes(all []overlay.Change) []control.Change {
 }
 
 func options(m control.Move) overlay.MoveOptions {
-	return overlay.MoveOptions{Force: m.Force, Skip: m.Skip}
+	return overlay.MoveOptions{Force: m.Force, Skip: m.Skip, By: m.By, Protect: m.By != tasktree.User}
 }
 
 // Conflicts are why the agent's last move was refused.
 func (b *backend) Conflicts(a tasktree.Agent) []control.ConflictEntry {
 	var out []control.ConflictEntry
 	for _, c := range b.Engine.ConflictsOf(a) {
-		out = append(out, control.ConflictEntry{Path: c.Path, Agent: string(c.Agent), Task: uint64(c.Task), Title: c.Title, Started: c.Started})
+		out = append(out, control.ConflictEntry{Path: c.Path, Agent: string(c.Agent), Task: uint64(c.Task), Title: c.Title, Started: c.Started,
+			Class: string(c.Class), Lost: c.Lost})
 	}
 	return out
 }
@@ -100,7 +104,7 @@ func (b *backend) mayMove(op string, by, a tasktree.Agent) error {
 	if err := b.Engine.MayChange(op, by); err != nil {
 		return controlError(op, err)
 	}
-	if by == a || by == tasktree.User || b.ids.Descends(a, by) {
+	if by == a || by == tasktree.User || b.below(a, by) {
 		return nil
 	}
 	return &control.Error{Op: op, What: string(a), Kind: control.NotYours, Detail: "an agent may move itself and its sub-agents"}

@@ -38,6 +38,9 @@ type Task struct {
 	// With is the task that took this one along when it was taken back, and brings it along when it is done again: that
 	// which it hangs under, or its parent; 0: none.
 	With TaskID
+	// Forced says that the task is a forced move, which led back to task Back: what was taken back by it is as if undone.
+	Forced bool
+	Back   TaskID
 	// Title is one line.
 	Title string
 	// Auto says that the task began by itself, at a write.
@@ -326,6 +329,19 @@ func (t *Tree) StatusOf(id TaskID) Status {
 		return Past
 	}
 	return Undone
+}
+
+// Left says whether a task was taken back: it is undone, or a forced move on its own chain took it back.
+func (t *Tree) Left(id TaskID) bool {
+	if t.StatusOf(id) == Undone {
+		return true
+	}
+	for at := t.active[t.tasks[id].Agent]; at > id; at = t.tasks[at].Parent {
+		if k := t.tasks[at]; k.Forced && !slices.Contains(t.Chain(k.Back), id) {
+			return true
+		}
+	}
+	return false
 }
 
 // Chain is the way from the root to id, id included, 0 not.

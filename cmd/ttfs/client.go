@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ttfs/ttfs/fs/control"
 )
 
 // mounted is the history of a mounted workspace: the files under its `.tt/` and nothing else.
@@ -61,11 +63,16 @@ func (m *mounted) ctl(command string) (string, error) {
 	_, refused := f.Write([]byte(command))
 	reply, err := io.ReadAll(f)
 	if refused != nil {
-		text := strings.TrimPrefix(strings.TrimSpace(string(reply)), "error: ")
+		said, protected := control.CutProtected(string(reply))
+		code := refusalCode(refused)
+		if protected {
+			code = exitConflict
+		}
+		text := strings.TrimPrefix(strings.TrimSpace(said), "error: ")
 		if text == "" {
 			text = strings.Fields(command)[0] + ": " + refused.Error() + "; see `ttfs why`"
 		}
-		return "", &failure{code: refusalCode(refused), text: text}
+		return "", &failure{code: code, text: text}
 	}
 	if err != nil {
 		return "", failed("read the reply to "+strings.Fields(command)[0], err, "it was done all the same; see `ttfs log`")

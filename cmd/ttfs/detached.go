@@ -134,7 +134,11 @@ func (d *detached) preview(r moveRequest) (moveResult, error) {
 }
 
 func (d *detached) move(r moveRequest) (moveResult, error) {
-	return d.moveWith(r, overlay.MoveOptions{Force: r.force, Skip: r.skip})
+	by, err := d.caller()
+	if err != nil {
+		return moveResult{}, err
+	}
+	return d.moveWith(r, overlay.MoveOptions{Force: r.force, Skip: r.skip, By: tasktree.Agent(by), Protect: by != string(tasktree.User)})
 }
 
 func (d *detached) moveWith(r moveRequest, o overlay.MoveOptions) (moveResult, error) {

@@ -110,6 +110,7 @@ var causes = []struct {
 }{
 	{context.Canceled, exitInterrupted},
 	{overlay.Conflict, exitConflict},
+	{overlay.Protected, exitConflict},
 	{overlay.Fenced, exitGuard},
 	{overlay.NoTask, exitNoTask},
 	{overlay.NoAgent, exitNoTask},

@@ -9,7 +9,7 @@ import (
 	"github.com/ttfs/ttfs/tasktree"
 )
 
-// ConflictEntry is a path that a refused move would have taken from somebody else.
+// ConflictEntry is a path that a refused move would have taken from somebody else, or that is protected.
 type ConflictEntry struct {
 	Path  string `json:"path"`
 	Agent string `json:"agent"`
@@ -17,6 +17,10 @@ type ConflictEntry struct {
 	Title string `json:"title"`
 	// Started is when that task began.
 	Started time.Time `json:"started"`
+	// Class is SYSTEM, PLATFORM or USER; where the agent is the moved one itself, the path is here for its class alone.
+	Class string `json:"class"`
+	// Lost says what the move would have taken away.
+	Lost string `json:"lost"`
 }
 
 // Refuser tells why an agent's last move was refused. Without it there is no `.tt/conflicts`.
@@ -43,11 +47,11 @@ func conflicts(d builder, b Backend) {
 	})
 }
 
-// conflictLines is a line a path.
+// conflictLines is a line a path: path, agent, task, when it began, its title, class, and what would be lost.
 func conflictLines(all []ConflictEntry) []byte {
 	var s strings.Builder
 	for _, ent := range all {
-		fmt.Fprintf(&s, "%s\t%s\t%d\t%s\t%s\n", quote(ent.Path), ent.Agent, ent.Task, stamp(ent.Started), ent.Title)
+		fmt.Fprintf(&s, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", quote(ent.Path), ent.Agent, ent.Task, stamp(ent.Started), ent.Title, ent.Class, ent.Lost)
 	}
 	return []byte(s.String())
 }

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"errors"
+	"strings"
 	"sync"
 
 	"github.com/ttfs/ttfs/tasktree"
@@ -36,11 +38,22 @@ func (s *Session) Write(p []byte) (int, error) {
 	}
 	if err != nil {
 		s.reply = []byte("error: " + err.Error() + "\n")
+		if errors.Is(err, Protected) { // its errno is that of NotYours as well
+			s.reply = append(s.reply, protectedReply...)
+		}
 		s.backend.Refused(s.caller.Agent, err.Error())
 		return 0, err
 	}
 	s.reply = []byte(reply)
 	return len(p), nil
+}
+
+// protectedReply is the second line of the reply to a move that was refused for protected paths.
+const protectedReply = "protected: see .tt/conflicts\n"
+
+// CutProtected takes it off a reply; found says whether it was there.
+func CutProtected(reply string) (rest string, found bool) {
+	return strings.CutSuffix(reply, protectedReply)
 }
 
 // Read takes from the reply; 0 and no error at its end.

@@ -43,6 +43,9 @@ func (e *Engine) ConflictsOf(a tasktree.Agent) []ConflictEntry {
 func (e *Engine) setConflicts(a tasktree.Agent, all []ConflictEntry) {
 	e.conflicts.mu.Lock()
 	defer e.conflicts.mu.Unlock()
+	if a == "" {
+		return
+	}
 	if e.conflicts.last == nil || len(e.conflicts.last) > 4096 {
 		e.conflicts.last = map[tasktree.Agent][]ConflictEntry{}
 	}

@@ -160,6 +160,7 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 	}
 	if len(c.report) > 0 && !o.Force && !o.Skip {
 		e.setConflicts(a, c.report)
+		e.setConflicts(o.By, c.report)
 		e.tellRefused(op, a, c.report)
 		return MoveResult{}, Changes{}, c.refusal(op)
 	}
@@ -176,6 +177,9 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 		}
 	}
 	res, told, err := e.carryOut(op, m)
+	if err == nil {
+		e.setConflicts(o.By, nil)
+	}
 	if err == nil && len(c.report) > 0 {
 		e.audit(op, &p, o, c, m.made)
 	}

@@ -32,7 +32,7 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	m, err := e.making(op, a, title, im)
+	m, err := e.making(op, tasktree.Task{Agent: a, Title: title}, im)
 	if err != nil {
 		(&step{mover: &mover{e: e}}).dropCopies(im)
 		return MoveResult{}, Changes{}, err
@@ -86,18 +86,16 @@ func (im *images) within(o *images) bool {
 
 // making is a move that makes a task and does it: its images say what the workspace is to be, as those of an undone task
 // do. The task is recorded with the move, in one record: after a death there are both or neither.
-func (e *Engine) making(op string, a tasktree.Agent, title string, im *images) (*mover, error) {
+func (e *Engine) making(op string, k tasktree.Task, im *images) (*mover, error) {
 	e.tasks.mu.Lock()
 	defer e.tasks.mu.Unlock()
-	now := e.clock()
-	if r := []rune(title); len(r) > 60 {
-		title = string(r[:57]) + "..."
+	if r := []rune(k.Title); len(r) > 60 {
+		k.Title = string(r[:57]) + "..."
 	}
-	tree := e.tasks.tree
-	k := tasktree.Task{
-		ID: tree.Next(), Parent: tree.Active(a), Under: e.tasks.underLocked(a), Agent: a, Title: title,
-		Started: now, Ended: now, Sealed: true,
-	}
+	tree, a := e.tasks.tree, k.Agent
+	k.ID, k.Parent, k.Under, k.Sealed = tree.Next(), tree.Active(a), e.tasks.underLocked(a), true
+	k.Started = e.clock()
+	k.Ended = k.Started
 	m := &mover{e: e, made: k.ID, makes: im, seen: newImages()}
 	m.first.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
 	im.put(&m.first, nil, k.ID)
@@ -168,7 +166,7 @@ func (e *Engine) forced(op string, p *tasktree.Plan) (*mover, error) {
 			return nil, err
 		}
 	}
-	m, err := e.making(op, p.Agent, fmt.Sprintf("forced %s from %d to %d", op, p.From, p.To), im)
+	m, err := e.making(op, tasktree.Task{Agent: p.Agent, Title: fmt.Sprintf("forced %s from %d to %d", op, p.From, p.To), Forced: true, Back: p.To}, im)
 	if err != nil {
 		(&step{mover: &mover{e: e}}).dropCopies(im)
 	}

@@ -57,6 +57,7 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 		c.sort()
 		if len(c.report) > 0 && !o.Force && !o.Skip {
 			e.setConflicts(a, c.report)
+			e.setConflicts(o.By, c.report)
 			e.tellRefused("revert", a, c.report)
 			return nil, c.refusal(fmt.Sprintf("revert %d", id))
 		}

@@ -102,6 +102,8 @@ func encodeTask(k *tasktree.Task) []byte {
 	e.i(stamp(k.Touched))
 	e.flag(k.Pruned)
 	e.u(uint64(k.With))
+	e.flag(k.Forced)
+	e.u(uint64(k.Back))
 	return e.b
 }
 
@@ -129,7 +131,7 @@ func decodeTask(id tasktree.TaskID, b []byte) (tasktree.Task, error) {
 		k.Touched, k.Pruned = unstamp(d.i()), d.flag()
 	}
 	if d.err == nil && len(d.b) > 0 {
-		k.With = tasktree.TaskID(d.u())
+		k.With, k.Forced, k.Back = tasktree.TaskID(d.u()), d.flag(), tasktree.TaskID(d.u())
 	}
 	return k, d.err
 }
@@ -218,7 +220,7 @@ func (e *Engine) enter(c Caller) (*run, error) {
 	defer func() { e.tellEntered(c.Agent, begun, fence) }()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.Entered != 0 && t.tree.StatusOf(c.Entered) == tasktree.Undone {
+	if c.Entered != 0 && t.tree.Left(c.Entered) {
 		if k, has := t.tree.Get(c.Entered); has && k.Agent == c.Agent {
 			fence = c.Entered
 			return nil, fail("change", fmt.Sprintf("task %d", c.Entered), Fenced, nil)
