@@ -82,6 +82,10 @@ func (f *face) unserve(sp *space) {
 		}
 		return true
 	})
+	// The kernel lets go what it has of the tree, and the engine's nodes go with it.
+	if dir := f.virtuals.find(path.Join(overlay.StoreName, "forks"), sp.up.view); dir != 0 {
+		f.tell(func() { (&notifier{f: f, sp: sp}).said("entry", f.server.EntryNotify(dir, path.Base(sp.name))) })
+	}
 }
 
 // spaces are all that are served, the workspace first.

@@ -6,13 +6,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ttfs/ttfs/fs/overlay"
 )
 
-// processesIn are the living processes that are in a fork: those of its agent, those whose mount namespace has the fork
+// processesIn are the living processes that are in a fork: those of its agent if that works in it alone, those whose mount namespace has the fork
 // over the workspace, and those whose directory, root or program is below its tree. Nothing that is read makes the
 // filesystem itself be asked, so that a request may wait for it. Processes that may not be looked into are not seen.
 func (f *face) processesIn(sp *space) []int {
-	pids := f.ids.PIDs(sp.agent)
+	var pids []int
+	if sp.up.e.IsolationOf(sp.agent) == overlay.IsolateFork {
+		pids = f.ids.PIDs(sp.agent)
+	}
 	self, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return pids

@@ -50,13 +50,14 @@ func (f *face) attrTimeout(id uint64, out *fuse.AttrOut) {
 	out.SetTimeout(timeout)
 }
 
-// through is the agent of a request that came through a view. It is the view's; but in a fork's own tree the sub-agents
-// of the fork's agent are told apart by their processes, as they are in the workspace.
+// through is the agent of a request that came through a view. It is the view's; but in a fork's own tree the sub-agents of
+// the fork's agent are told apart by their processes, as they are in the workspace, and who is of another line, and came
+// in by /proc or by an inherited descriptor, does not become the fork's agent by that.
 func (f *face) through(v view, id uint64, caller tasktree.Agent) tasktree.Agent {
-	if caller != v.agent && f.isOwn(id) && f.ids.Descends(caller, v.agent) {
-		return caller
+	if caller == v.agent || caller == tasktree.User || !f.isOwn(id) || f.ids.Descends(v.agent, caller) {
+		return v.agent
 	}
-	return v.agent
+	return caller
 }
 
 // tellLimit bounds the wait for the kernel. Past it, the second ends what the space's own tree has cached.
@@ -70,14 +71,21 @@ func (f *face) changed(id uint64, name string) {
 		return
 	}
 	sp := f.space(id)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	f.tell(func() {
 		n := notifier{f: f, sp: sp}
 		if name != "" {
 			n.said("entry", f.server.EntryNotify(sp.id(node(id)), name))
 		}
 		n.said("inode", f.server.InodeNotify(sp.id(node(id)), 0, 0))
+	})
+}
+
+// tell notifies the kernel by a goroutine of its own, and waits for it, but not for long.
+func (f *face) tell(notify func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		notify()
 	}()
 	select {
 	case <-done:

@@ -4,9 +4,7 @@ import (
 	"path"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -34,63 +32,6 @@ type virtual struct {
 	view  uint64         // the view that this `.tt` is in
 	as    bool           // `.tt/as`
 	space *space         // `.tt/forks/NAME/tree`: it is this one's root
-}
-
-// virtualTable is the names below `.tt` that the kernel knows.
-type virtualTable struct {
-	mu     sync.Mutex
-	next   uint64
-	byID   map[uint64]*virtual
-	byPath map[string]*virtual
-}
-
-// intern is the node of a name, counted as one lookup.
-func (t *virtualTable) intern(v virtual) *virtual {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byID == nil {
-		t.byID, t.byPath, t.next = map[uint64]*virtual{}, map[string]*virtual{}, virtualBase
-	}
-	key := v.path
-	if v.view != 0 {
-		key += "\x00as\x00" + strconv.FormatUint(v.view, 10)
-	}
-	if v.tree != nil {
-		key += "\x00" + string(v.agent)
-	}
-	old := t.byPath[key]
-	if old == nil {
-		t.next++
-		v.id = t.next
-		old = &v
-		t.byID[v.id], t.byPath[key] = old, old
-	}
-	old.lookups++
-	return old
-}
-
-func (t *virtualTable) get(id uint64) *virtual {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byID[id]
-}
-
-func (t *virtualTable) forget(id, n uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	v := t.byID[id]
-	if v == nil {
-		return
-	}
-	if v.lookups -= min(n, v.lookups); v.lookups == 0 {
-		delete(t.byID, id)
-		for key, other := range t.byPath {
-			if other == v {
-				delete(t.byPath, key)
-				break
-			}
-		}
-	}
 }
 
 func (f *face) who(h *fuse.InHeader) control.Caller {

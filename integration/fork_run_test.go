@@ -82,6 +82,14 @@ func TestForkKeepsOut(t *testing.T) {
 		t.Errorf("a stranger: %s", out)
 	}
 	w.Sh("cat .tt/forks/c/tree/in-fork").OK()
+	// By /proc it gets in all the same, but not to be the fork's agent.
+	inside := w.Shell(w.Path(".tt/forks/c/tree"))
+	pid := strings.TrimSpace(inside.Say("echo $$"))
+	stranger.Say("cd /proc/" + pid + "/cwd && echo theirs >by-stranger; cat .tt/status >" + w.Path("status"))
+	if got := w.Read("status") + w.Read(".tt/forks/c/tree/.tt/blame/by-stranger"); !strings.Contains(got, "agent=stranger\n") || !strings.Contains(got, "stranger") {
+		t.Errorf("a stranger in the fork: %s", got)
+	}
+	w.TTFS("discard", "c").Exit(3) // the shell's directory is in it
 	w.TTFS("fork", "c").Exit(1)
 	w.TTFS("fork", "d", "--at", "99").Exit(5)
 	w.TTFS("fork", "user").Exit(1)
