@@ -60,7 +60,7 @@ func TestForkFiles(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"forks/c/diff": "diff of c\n", "forks/c/parent": "main\n", "forks/c/pids": "12\n34\n",
-		"forks/d/conflicts": "\"a\\nb\"\tx\t7\t2026-01-02T02:04:05.678Z\tt\n",
+		"forks/d/conflicts": "\"a\\nb\"\tx\t7\t2026-01-02T02:04:05.678Z\tt\t\t\n",
 	} {
 		n, err := walk(path)
 		if err != nil {
