@@ -58,15 +58,15 @@ func matches(patterns []gitignore.Pattern, parts []string) bool {
 // ignorePatterns reads the .gitignore files of the directories that lead to a path, and git's own list.
 func (e *Engine) ignorePatterns(parts []string) []gitignore.Pattern {
 	var out []gitignore.Pattern
-	out = append(out, readIgnore(e.root, ".git/info/exclude", nil)...)
+	out = append(out, e.readIgnore(".git/info/exclude", nil)...)
 	for i := 0; i < len(parts); i++ {
-		out = append(out, readIgnore(e.root, path.Join(path.Join(parts[:i]...), ".gitignore"), parts[:i])...)
+		out = append(out, e.readIgnore(path.Join(path.Join(parts[:i]...), ".gitignore"), parts[:i])...)
 	}
 	return out
 }
 
-func readIgnore(root int, name string, domain []string) []gitignore.Pattern {
-	b := readBelow(root, name, maxIgnoreBytes)
+func (e *Engine) readIgnore(name string, domain []string) []gitignore.Pattern {
+	b := e.readBelow(name, maxIgnoreBytes)
 	var out []gitignore.Pattern
 	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
 		line := strings.TrimRight(s.Text(), "\r")
@@ -78,8 +78,11 @@ func readIgnore(root int, name string, domain []string) []gitignore.Pattern {
 }
 
 // readBelow reads the beginning of a file of the workspace, without leaving it by any link; nothing when it cannot.
-func readBelow(root int, name string, limit int) []byte {
-	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+func (e *Engine) readBelow(name string, limit int) []byte {
+	if e.lower != nil {
+		return e.readMerged(name, limit)
+	}
+	fd, err := unix.Openat2(e.root, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return nil
 	}
@@ -94,7 +97,7 @@ func readBelow(root int, name string, limit int) []byte {
 
 // isDatabase says whether a file is a SQLite database.
 func (e *Engine) isDatabase(p string) bool {
-	return string(readBelow(e.root, p, 16)) == "SQLite format 3\x00"
+	return string(e.readBelow(p, 16)) == "SQLite format 3\x00"
 }
 
 // holdsLock says whether a process holds a lock on a file of the mount. Source: /proc/locks, whose inode is of the

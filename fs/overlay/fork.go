@@ -121,7 +121,7 @@ func (e *Engine) Fork(o ForkOptions) (*Engine, error) {
 		t.all = map[ForkName]*fork{}
 	}
 	t.all[o.Name] = f
-	e.event("fork agent=%s fork=%s parent=%s under=%d", o.Agent, o.Name, o.Parent, o.Under)
+	e.event("fork agent=%s fork=%s parent=%s under=%d", quoted(o.Agent), o.Name, quoted(o.Parent), o.Under)
 	return f.e, nil
 }
 
@@ -235,7 +235,7 @@ func (e *Engine) Discard(name ForkName, force bool) error {
 		return err
 	}
 	delete(t.all, name)
-	e.event("discard agent=%s fork=%s", f.Agent, name)
+	e.event("discard agent=%s fork=%s", quoted(f.Agent), name)
 	e.cleanForks()
 	return nil
 }

@@ -317,3 +317,26 @@ func (e *Engine) syncMerged(n *node) error {
 	defer unix.Close(fd)
 	return retry(func() error { return unix.Fsync(fd) })
 }
+
+// readMerged reads the beginning of a file of a fork; nothing when it cannot.
+func (e *Engine) readMerged(path string, limit int) []byte {
+	v, err := e.viewOf(0)
+	if err != nil {
+		return nil
+	}
+	r, err := v.resolve(path)
+	if err != nil || r.kind != unix.S_IFREG {
+		return nil
+	}
+	rd, size, done, err := v.reader(r)
+	if err != nil {
+		return nil
+	}
+	defer done()
+	b := make([]byte, min(int64(limit), size))
+	n, err := rd.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return nil
+	}
+	return b[:n]
+}
