@@ -80,7 +80,7 @@ func keyNum(k []byte, at int) uint64 {
 	return binary.BigEndian.Uint64(k[1+8*at:])
 }
 
-// The letters of the keys; docs/format.md has the values.
+// The letters of the keys; docs/format.md has the values, and all the other letters.
 const (
 	kCounter = 'S' // name                    -> the next number to give
 	kTask    = 'T' // task                    -> the task

@@ -22,10 +22,10 @@ import (
 const epochBit = tasktree.TaskID(1) << 63
 
 // kEpoch is the letter of the keys of epochs: number -> nothing yet.
-const kEpoch = 'H'
+const kEpoch = 'e'
 
 // kLinks is the letter of the keys of numbers of links: epoch, object -> how many names a file had.
-const kLinks = 'Z'
+const kLinks = 'l'
 
 // epoch numbers an epoch; it rises.
 type epoch uint64

@@ -15,10 +15,10 @@ import (
 
 // The letters of the keys that only a fork has.
 const (
-	kOrigin  = 'U' // object           -> what it is in the lower
-	kRaised  = 'V' // inode as it shows -> the object that it was raised to
-	kFilling = 'W' // object           -> its attributes, while it is given the bytes of the lower
-	kTaken   = 'Y' // directory, name  -> nothing: the lower's does not show there
+	kOrigin  = 'o' // object           -> what it is in the lower
+	kRaised  = 'r' // inode as it shows -> the object that it was raised to
+	kFilling = 'f' // object           -> its attributes, while it is given the bytes of the lower
+	kTaken   = 't' // directory, name  -> nothing: the lower's does not show there
 )
 
 // origin is what an inode of a fork is in the lower. Its number and birth time are the lower's for ever: programs tell it
