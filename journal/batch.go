@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 )
 
 const (
@@ -15,6 +16,11 @@ const (
 
 	// inlineMax is the longest value, in bytes, that memtable and index hold themselves.
 	inlineMax = 512
+
+	// opOverhead is more than what an operation adds to its key and value.
+	opOverhead = 32
+	// firstRoom is how many bytes a batch has room for from its first operation on.
+	firstRoom = 480
 )
 
 // Batch is an ordered list of changes that Commit applies as one: all or none, later ones win. The zero value is empty and
@@ -63,17 +69,23 @@ func (b *Batch) Size() int { return len(b.buf) }
 // Reset empties the batch and keeps its memory for the next one.
 func (b *Batch) Reset() { b.buf, b.sums, b.tooBig = b.buf[:0], b.sums[:0], false }
 
+// room makes room for keys and values of n bytes. Most records are of a few hundred bytes: the first operation makes room
+// for all of them at once.
 func (b *Batch) room(n int) bool {
-	if n > MaxBatchBytes || len(b.buf)+n+32 > MaxBatchBytes {
+	if n > MaxBatchBytes || len(b.buf)+n+opOverhead > MaxBatchBytes {
 		b.tooBig = true
+		return false
 	}
+	if b.buf == nil {
+		b.buf = make([]byte, 0, recordHead+max(n+opOverhead, firstRoom))
+	}
+	b.buf = slices.Grow(b.buf, n+opOverhead)
 	return !b.tooBig
 }
 
 func (b *Batch) key(kind byte, key []byte) {
 	if len(b.buf) == 0 {
-		var head [recordHead]byte
-		b.buf = append(b.buf, head[:]...)
+		b.buf = append(b.buf, make([]byte, recordHead)...)
 	}
 	b.buf = append(b.buf, kind)
 	b.buf = binary.AppendUvarint(b.buf, uint64(len(key)))

@@ -11,6 +11,9 @@ var errShort = errors.New("malformed record")
 // enc builds a stored record: unsigned varints, and strings led by their length.
 type enc struct{ b []byte }
 
+// encoder is one with room for so many bytes.
+func encoder(bytes int) enc { return enc{make([]byte, 0, bytes)} }
+
 func (e *enc) u(v uint64)   { e.b = binary.AppendUvarint(e.b, v) }
 func (e *enc) i(v int64)    { e.b = binary.AppendVarint(e.b, v) }
 func (e *enc) s(v string)   { e.u(uint64(len(v))); e.b = append(e.b, v...) }

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -106,9 +107,7 @@ func pieceKey(t tasktree.TaskID, o OID, off int64) []byte {
 }
 
 func encodeNumber(v uint64) []byte {
-	var e enc
-	e.u(v)
-	return e.b
+	return binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64), v)
 }
 
 // add reads one stored image. k is the key without what may stand before its letter.

@@ -22,7 +22,7 @@ type meta struct {
 }
 
 func (m *meta) encode() []byte {
-	var e enc
+	e := encoder(64) // enough without attributes
 	e.u(uint64(m.mode))
 	e.u(uint64(m.uid))
 	e.u(uint64(m.gid))
@@ -30,9 +30,11 @@ func (m *meta) encode() []byte {
 	e.i(m.mtime)
 	e.u(m.rdev)
 	e.u(uint64(len(m.xattrs)))
-	for _, name := range slices.Sorted(maps.Keys(m.xattrs)) {
-		e.s(name)
-		e.raw(m.xattrs[name])
+	if len(m.xattrs) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(m.xattrs)) {
+			e.s(name)
+			e.raw(m.xattrs[name])
+		}
 	}
 	if m.at != 0 {
 		e.u(m.at)

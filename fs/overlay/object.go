@@ -30,7 +30,7 @@ type object struct {
 }
 
 func (o *object) encode() []byte {
-	var e enc
+	e := encoder(64 + len(o.at.name) + len(o.was.name))
 	e.u(uint64(o.kind))
 	e.u(o.key.ino)
 	e.i(o.key.born)
@@ -148,9 +148,7 @@ func (s *step) setMoving(all map[OID]*object) {
 
 func putObject(b *journal.Batch, o *object) {
 	b.Put(key(kObject, uint64(o.id)), o.encode())
-	var v enc
-	v.u(uint64(o.id))
-	b.Put(inodeKey(o.key), v.b)
+	b.Put(inodeKey(o.key), encodeNumber(uint64(o.id)))
 }
 
 // oidOf is the number of a node's inode, 0 when it has none yet.

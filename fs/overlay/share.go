@@ -24,10 +24,11 @@ type thing struct {
 }
 
 func (t thing) prefix() []byte {
+	k := make([]byte, 0, 2+8+len(t.at.name)+1+8) // with room for the task
 	if t.obj != 0 {
-		return binary.BigEndian.AppendUint64([]byte{kShare, 'o'}, uint64(t.obj))
+		return binary.BigEndian.AppendUint64(append(k, kShare, 'o'), uint64(t.obj))
 	}
-	k := binary.BigEndian.AppendUint64([]byte{kShare, 'e'}, uint64(t.at.dir))
+	k = binary.BigEndian.AppendUint64(append(k, kShare, 'e'), uint64(t.at.dir))
 	return append(append(k, t.at.name...), '/')
 }
 
@@ -39,7 +40,7 @@ func (t thing) key(task tasktree.TaskID) []byte {
 type share struct{ first, last uint64 }
 
 func (s share) encode() []byte {
-	var e enc
+	e := encoder(2 * binary.MaxVarintLen64)
 	e.u(s.first)
 	e.u(s.last)
 	return e.b
@@ -88,27 +89,27 @@ func (e *Engine) nextSeq() (uint64, error) {
 	return c.next - 1, nil
 }
 
-func (r *run) owns(t thing) bool {
+// owns says whether a run was the last to touch a thing, and whether it may have a share in it already.
+func (r *run) owns(t thing) (own, shared bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, own := r.owned[t]
-	return own
+	own, had := r.owned[t]
+	return own, had || !r.whole
 }
 
 func (r *run) setOwned(t thing, own bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if own {
-		r.owned[t] = struct{}{}
-	} else {
-		delete(r.owned, t)
+	if _, had := r.owned[t]; had || own {
+		r.owned[t] = own
 	}
 }
 
 // touch gives the change's task a share in a thing, unless it owns it already. Preconditions: the lock is held under
 // which the thing is changed.
 func (ch *change) touch(t thing) error {
-	if ch.run.owns(t) {
+	own, shared := ch.run.owns(t)
+	if own {
 		return nil
 	}
 	for _, o := range ch.owns {
@@ -120,19 +121,21 @@ func (ch *change) touch(t thing) error {
 	if err != nil {
 		return err
 	}
-	s := share{seq, seq}
-	old, found, err := ch.e.j.Get(t.key(ch.run.id))
-	if err != nil {
-		return storeError("number a change", err)
-	}
-	if found {
-		was, err := decodeShare(old)
+	s, k := share{seq, seq}, t.key(ch.run.id)
+	if shared {
+		old, found, err := ch.e.j.Get(k)
 		if err != nil {
-			return fail("number a change", "", Damaged, err)
+			return storeError("number a change", err)
 		}
-		s.first = was.first
+		if found {
+			was, err := decodeShare(old)
+			if err != nil {
+				return fail("number a change", "", Damaged, err)
+			}
+			s.first = was.first
+		}
 	}
-	ch.b.Put(t.key(ch.run.id), s.encode())
+	ch.b.Put(k, s.encode())
 	ch.owns = append(ch.owns, t)
 	return nil
 }

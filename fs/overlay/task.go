@@ -37,11 +37,14 @@ type run struct {
 	entries  map[OID]map[string]struct{} // +checklocks:mu
 	metas    map[OID]struct{}            // +checklocks:mu
 	contents map[OID]*covered            // +checklocks:mu
-	owned    map[thing]struct{}          // +checklocks:mu of what the task was the last to touch
+	// owned has what the task has touched since it is known here: true while nobody else did after it.
+	owned map[thing]bool // +checklocks:mu
+	// whole says that the task began here: what owned has not, it never touched.
+	whole bool
 }
 
 func newRun(id tasktree.TaskID, a tasktree.Agent) *run {
-	return &run{id: id, agent: a, entries: map[OID]map[string]struct{}{}, metas: map[OID]struct{}{}, contents: map[OID]*covered{}, owned: map[thing]struct{}{}}
+	return &run{id: id, agent: a, entries: map[OID]map[string]struct{}{}, metas: map[OID]struct{}{}, contents: map[OID]*covered{}, owned: map[thing]bool{}}
 }
 
 func (r *run) hasEntry(d OID, name string) bool {
@@ -359,6 +362,7 @@ func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktre
 		t.explicit[a] = true
 	}
 	t.runs[k.ID] = newRun(k.ID, a)
+	t.runs[k.ID].whole = true
 	disarm(t.runs[k.ID], armed)
 	delete(t.runs, parent)
 	e.count.tasks.Add(1)
