@@ -61,8 +61,7 @@ func parseCPUs(text string) ([]int, error) {
 	return list, nil
 }
 
-// pin keeps the calling thread on a CPU. A CPU that this process may not use leaves the thread where it is: slower, and
-// right all the same.
+// pin keeps the calling thread on a CPU. False: this process may not use it.
 func pin(cpu int) bool {
 	var set unix.CPUSet
 	set.Set(cpu)

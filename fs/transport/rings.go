@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// firstThreads is the number of threads with which a queue starts: one serves, one stands by.
-	firstThreads = 2
+	// firstThreads is the number of threads with which a queue starts: one serves, the others stand by.
+	firstThreads = 3
+	// spareThreads is how many are to stand by: one more is started when there are fewer.
+	spareThreads = 2
 	// maxThreads bounds the threads of a queue: callers on one CPU that wait for one another.
 	maxThreads = 64
 	// stopGrace is how long the kernel may take to end the entries of a connection that is gone.
@@ -44,6 +46,7 @@ type rings struct {
 	done    chan struct{}
 	growers sync.WaitGroup
 	threads sync.WaitGroup
+	kicks   kicks
 	// up: requests come by the rings.
 	up bool
 }
@@ -132,8 +135,11 @@ func (r *rings) growAll() {
 			case err != nil && !q.failed:
 				q.failed = true
 				r.c.o.Logger.Warn("no further thread for requests of a CPU: some may wait for each other", "cpu", q.id, "err", err)
-			case err == nil && q.idle.Load() <= 0:
-				r.want(q)
+			case err == nil:
+				r.kick(int(q.id))
+				if q.idle.Load() < spareThreads {
+					r.want(q)
+				}
 			}
 		}
 	}

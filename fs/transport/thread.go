@@ -95,6 +95,10 @@ func (t *thread) prepare() (err error) {
 		if t.free, ok = affinity(); ok {
 			t.pinned = pin(t.cpu)
 		}
+		if !t.pinned {
+			// Without it io_uring is slower than the classic way, and a queue could not be kicked.
+			return fmt.Errorf("this process may not run on CPU %d (a cpuset)", t.cpu)
+		}
 	}
 	for _, e := range t.entries {
 		if err := e.allocate(t.r.payload); err != nil {
@@ -150,7 +154,7 @@ func (t *thread) serve() {
 			return
 		}
 		e := t.entries[c.user]
-		last := e.q.idle.Add(-1) <= 0
+		few := e.q.idle.Add(-1) < spareThreads
 		if c.res < 0 {
 			live--
 			if err := unix.Errno(-c.res); err != unix.ENOTCONN && err != unix.ECANCELED {
@@ -159,7 +163,7 @@ func (t *thread) serve() {
 			}
 			continue
 		}
-		if last {
+		if few {
 			t.r.want(e.q)
 		}
 		t.handle(e)
@@ -177,6 +181,10 @@ func (t *thread) handle(e *entry) {
 		return
 	}
 	h := inHeader(e.header)
+	if t.r.kicks.made(h.Pid) {
+		e.req.answer(e.header, 0, fuse.EIO)
+		return
+	}
 	e.slot.begin(h)
 	if t.pinned && c.o.Slow != nil && c.o.Slow(h) {
 		if unix.SchedSetaffinity(0, &t.free) == nil {
