@@ -11,6 +11,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/posixtest"
 	"github.com/ttfs/ttfs/integration/rig"
+	"golang.org/x/sys/unix"
 )
 
 // TestToolsInAFork is TestTools in a fork of a workspace that has a repository already: every stop of the whole timeline is
@@ -96,31 +97,76 @@ git fsck --strict --no-dangling; test -z "$(git status --porcelain)"; pwd`
 	}
 }
 
-// TestForkUnprivileged: another user than root, who may mount nothing, runs commands in forks all the same; they have no
-// more rights in it than outside.
+// TestForkUnprivileged: another user than root, who may mount nothing, runs commands in forks all the same, whether root has
+// mounted the workspace or he himself; they have no more rights in it than outside, and are found in it.
 func TestForkUnprivileged(t *testing.T) {
-	t.Parallel()
-	w := rig.New(t)
-	w.Sh("echo theirs >f; mkdir d; chown -R 1234:1234 .").OK()
-	for dir := filepath.Dir(w.Dir); dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		name    string
+		mounted bool
+	}{
+		{"mounted by root", true}, {"mounted by himself", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := rig.New(t)
+			w.Sh("echo theirs >f; mkdir d; chown -R 65534:65534 .").OK()
+			for dir := filepath.Dir(w.Dir); dir != "/"; dir = filepath.Dir(dir) {
+				if err := os.Chmod(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			binary := filepath.Join(filepath.Dir(w.Dir), "ttfs")
+			w.Sh(`cp "$1" "$2"; chmod 755 "$2"`, os.Getenv(rig.EnvBinary), binary).OK()
+			as := func(args ...string) *rig.Result {
+				return w.Run("/", "setpriv", append([]string{"--reuid", "65534", "--regid", "65534", "--clear-groups", "--"}, args...)...)
+			}
+			if c.mounted {
+				w.Mount()
+			} else {
+				openDevice(t, w)
+				as(binary, "mount", w.Dir).OK()
+			}
+			in := func(script string) *rig.Result {
+				return as("sh", "-ec", `cd "$1"; shift; exec "$@"`, "sh", w.Path("d"), binary, "run", "--isolation", "fork", "--agent", "c", "--", "sh", "-ec", script)
+			}
+			r := in(`pwd; id -u; cat ../f; echo mine >../f; echo new >new; stat -c %u new; grep CapEff /proc/self/status; grep CapAmb /proc/self/status
+! umount ` + w.Dir + ` 2>/dev/null; cat ../f; cat ../.tt/status`).OK()
+			want := w.Path("d") + "\n65534\ntheirs\n65534\nCapEff:\t0000000000000000\nCapAmb:\t0000000000000000\nmine\n"
+			if !strings.HasPrefix(r.Stdout, want) || !strings.Contains(r.Stdout, "agent=c\n") {
+				t.Errorf("want %q: %s", want, r)
+			}
+			if got := as("cat", w.Path("f"), w.Path(".tt/forks/c/tree/f")).OK().Stdout; got != "theirs\nmine\n" {
+				t.Errorf("the files: %q", got)
+			}
+			in("sleep 600 >/dev/null 2>&1 & echo $! >pid").OK()
+			pid := strings.TrimSpace(as("cat", w.Path(".tt/forks/c/tree/d/pid")).OK().Stdout)
+			if r := as(binary, "-w", w.Dir, "discard", "c").Exit(3); !strings.Contains(r.Stderr, pid) {
+				t.Errorf("it does not name process %s: %s", pid, r)
+			}
+			as("kill", pid).OK()
+			rig.Eventually(t, "the fork to be free", func() bool { return as(binary, "-w", w.Dir, "discard", "c").Code == 0 })
+			if !c.mounted {
+				as(binary, "unmount", w.Dir).OK()
+			}
+		})
+	}
+}
+
+// openDevice lets everybody open /dev/fuse, as most machines do, in the test's own mounts.
+func openDevice(t *testing.T, w *rig.Workspace) {
+	t.Helper()
+	device := filepath.Join(filepath.Dir(w.Dir), "fuse")
+	if err := unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 229))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(device, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(device, "/dev/fuse", "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount("/dev/fuse", unix.MNT_DETACH); err != nil {
+			t.Error(err)
 		}
-	}
-	binary := filepath.Join(filepath.Dir(w.Dir), "ttfs")
-	w.Sh(`cp "$1" "$2"; chmod 755 "$2"`, os.Getenv(rig.EnvBinary), binary).OK()
-	w.Mount()
-	as := func(args ...string) *rig.Result {
-		return w.Run(w.Path("d"), "setpriv", append([]string{"--reuid", "1234", "--regid", "1234", "--clear-groups", "--"}, args...)...)
-	}
-	r := as(binary, "run", "--isolation", "fork", "--agent", "c", "--", "sh", "-e", "-c",
-		`pwd; id -u; cat ../f; echo mine >../f; echo new >new; stat -c %u new; grep CapEff /proc/self/status; grep CapAmb /proc/self/status; ! umount `+w.Dir+` 2>/dev/null; cat ../f; cat ../.tt/status`).OK()
-	want := w.Path("d") + "\n1234\ntheirs\n1234\nCapEff:\t0000000000000000\nCapAmb:\t0000000000000000\nmine\n"
-	if !strings.HasPrefix(r.Stdout, want) || !strings.Contains(r.Stdout, "agent=c\n") {
-		t.Errorf("want %q: %s", want, r)
-	}
-	if got := w.Read("f") + w.Read(".tt/forks/c/tree/f"); got != "theirs\nmine\n" {
-		t.Errorf("the files: %q", got)
-	}
-	as(binary, "discard", "c").OK()
+	})
 }
