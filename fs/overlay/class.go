@@ -84,17 +84,14 @@ func compile(lists ...[]string) (out []rule) {
 	return out
 }
 
-// verdict is what is known of a path and of all below it: by list, the last rule that has matched so far, counted from 1, and
-// whether the class has taken it in.
-type verdict struct {
-	last [4]int
-	in   [4]bool
-}
+// verdict is what is known of a path and of all below it: by list, the last rule that has matched it or a directory above
+// it, counted from 1. Unlike in git, what is below a directory that is taken in can be taken out again.
+type verdict struct{ last [4]int }
 
 // class is the class of a path of which this is the verdict.
 func (v verdict) class(c *classifier) Class {
-	for i, in := range v.in {
-		if in {
+	for i, last := range v.last {
+		if last > 0 && !c.lists[i].all[last-1].out {
 			return c.lists[i].class
 		}
 	}
@@ -116,9 +113,6 @@ func (c *classifier) below(up verdict, parts []string, dir bool) verdict {
 				v.last[i] = n
 				break
 			}
-		}
-		if v.last[i] > 0 && !all[v.last[i]-1].out {
-			v.in[i] = true
 		}
 	}
 	return v

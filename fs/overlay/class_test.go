@@ -20,7 +20,7 @@ func TestClasses(t *testing.T) {
 		"settings.json": System, "a/config.json": System, "docker-compose.yml": System, "docker-compose.yaml": System, ".ttfs.toml": System,
 		"deploy.toml": System, "fixtures/config.json": User, "a/fixtures/deep/.env": User, "web/settings.json": User, "x/web/settings.json": System,
 		"environment": User, "myconfig.json": User, "config.json.bak": User,
-		"agents/one.md": Platform, "a/skills/x": Platform, "plugins/p": Platform, "plugins/ours/p": Platform, ".claude/settings.json": System, ".claude/x": Platform,
+		"agents/one.md": Platform, "a/skills/x": Platform, "plugins/p": Platform, "plugins/ours/p": User, "plugins/ours/.env": System, ".claude/settings.json": System, ".claude/x": Platform,
 		".mybot/x": Platform, "agents": User, "tools/x.json": Platform, "a/tools/x.json": User, "tools/x.txt": User,
 		"agents/x.log": Platform, "agents/.env": System,
 		"x.log": Temp, "logs/x": Temp, "a/__pycache__/x.pyc": Temp, "out/x": Temp, "important.log": User, "keep.log": User, "cache/config.json": System,
