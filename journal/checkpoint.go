@@ -147,6 +147,7 @@ func (j *Journal) workLocked(w *flushWork) error {
 	}
 	j.mu.Lock()
 	j.imm, j.done, j.live = nil, w.meta.done, w.meta.live
+	j.cache.empty()
 	j.mu.Unlock()
 	j.pending = nil
 	return nil

@@ -28,6 +28,7 @@
 //	    Journal.syncMu      one fdatasync at a time, on behalf of all that wait
 //	      Journal.appendMu  the tail: LSN, offset, the write itself
 //	        Journal.mu      what readers see: memtables, the map of segments, the checkpoint position; never held over a wait
+//	          indexCache.mu what was read from the index last
 //
 // # Bytes on disk
 //

@@ -97,6 +97,8 @@ type Journal struct {
 	done position            // +checklocks:mu; the index is complete up to here
 	live map[uint32]int64    // +checklocks:mu; replaced, never changed
 
+	cache indexCache // of what was read from idx
+
 	kick     chan struct{}
 	stop     chan struct{}
 	stopped  chan struct{}

@@ -47,6 +47,7 @@ var errNoSegment = errors.New("the segment that holds the value is missing")
 
 // lookup returns a copy of the stored form of key; nil: there is none.
 func (j *Journal) lookup(key []byte) ([]byte, error) {
+	age := j.cache.now()
 	j.mu.RLock()
 	stored, known := j.mem.get(key)
 	if !known && j.imm != nil {
@@ -60,6 +61,9 @@ func (j *Journal) lookup(key []byte) ([]byte, error) {
 	if j.idx == nil {
 		return nil, nil
 	}
+	if stored = j.cache.get(key); stored != nil {
+		return append([]byte(nil), stored...), nil
+	}
 	// What is checkpointed since then is in the index: it was written there before it left the memtables.
 	stored, found, err := j.idx.get(key, nil)
 	if err != nil {
@@ -71,6 +75,7 @@ func (j *Journal) lookup(key []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return nil, fail("get", j.idx.dir, ErrCorrupt, errMalformed)
 	}
+	j.cache.add(key, append([]byte(nil), stored...), age)
 	return stored, nil
 }
 

@@ -1,0 +1,65 @@
+package journal
+
+import "sync"
+
+// cacheBytes bounds each half of an indexCache.
+const cacheBytes = 512 << 10
+
+// indexCache keeps what was read from the index last: a move asks for the same records many times. What the memtables know
+// goes before it, so a value in it can only grow old when a memtable goes into the index: it is emptied then, in the same
+// moment in which the memtable is let go (Journal.mu), and what was read before that moment is not let in after it.
+// Absent keys are not kept: most are asked for once, when an inode is new.
+type indexCache struct {
+	mu sync.Mutex
+	// age counts the times that it was emptied.
+	age uint64 // +checklocks:mu
+	// young takes what is new; when it is full it becomes old, and what was old goes.
+	young, old map[string][]byte // +checklocks:mu
+	sizeBytes  int               // +checklocks:mu of young
+}
+
+// now is the age, to be asked for before the memtables are.
+func (c *indexCache) now() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.age
+}
+
+// get returns the stored form of a key, which must not be changed; nil: it is not here.
+func (c *indexCache) get(key []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.young[string(key)]; v != nil {
+		return v
+	}
+	v := c.old[string(key)]
+	if v != nil {
+		c.addLocked(key, v)
+	}
+	return v
+}
+
+// add keeps what was read from the index at an age. Stored must not be changed any more.
+func (c *indexCache) add(key, stored []byte, age uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if age == c.age && len(key)+len(stored) <= cacheBytes/16 {
+		c.addLocked(key, stored)
+	}
+}
+
+func (c *indexCache) addLocked(key, stored []byte) {
+	n := len(key) + len(stored) + entryOverhead
+	if c.young == nil || c.sizeBytes+n > cacheBytes {
+		c.old, c.young, c.sizeBytes = c.young, map[string][]byte{}, 0
+	}
+	c.young[string(key)] = stored
+	c.sizeBytes += n
+}
+
+func (c *indexCache) empty() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.age++
+	c.young, c.old, c.sizeBytes = nil, nil, 0
+}
