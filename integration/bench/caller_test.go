@@ -150,7 +150,10 @@ func (c *caller) command(line string) (string, error) {
 	defer f.Close()
 	_, wrote := f.WriteString(line)
 	reply, err := io.ReadAll(f)
-	return string(reply), errors.Join(wrote, err)
+	if wrote != nil {
+		return string(reply), fmt.Errorf("%s: %w: %s", line, errors.Unwrap(wrote), firstLine(string(reply)))
+	}
+	return string(reply), err
 }
 
 // callerProcess is the other end.
