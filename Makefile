@@ -14,6 +14,8 @@ UMASK := umask 022
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
 STATICCHECK_VERSION := v0.8.2
 STATICCHECK := $(CURDIR)/.tools/staticcheck-$(STATICCHECK_VERSION)
+# Tests that are made once more over the classic transport: the first time, they go by io_uring where it can be switched on.
+CLASSIC := ^(TestPosix|TestTools|TestKill.*|TestGuard.*|TestNoLostUpdate|TestOpen.*|TestTailFollows|TestWatcher.*|TestMoveIsSeenByWatchers)$$
 UNIT := $(addsuffix /...,$(wildcard ./cas ./cmd ./fs ./guard ./journal ./tasktree))
 
 # Quick figures are for the terminal only: they do not belong into the page.
@@ -56,13 +58,14 @@ $(STATICCHECK):
 	done
 	mv .tools/staticcheck "$@"
 
-unit: ## tests without a mount
+unit: ## tests without the binary
 	@$(UMASK)
 	$(GO) test -race -timeout 10m $(UNIT)
 
 integration: build ## the built binary on real mounts
 	@$(UMASK)
 	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 20m ./integration/...
+	TTFS_TRANSPORT=classic TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 20m ./integration -run '$(CLASSIC)'
 
 bench: build tools ## the tables of docs/performance.md; BENCH=quick prints them only; ONLY=Calls is one of them
 	@$(UMASK)
@@ -77,7 +80,9 @@ nightly: build tools ## the same tests for hours: a million operations, a thousa
 	@$(UMASK)
 	export TTFS_NIGHTLY=1
 	$(GO) test -timeout 6h $(UNIT)
-	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 6h ./integration/...
+	for transport in auto classic; do
+		TTFS_TRANSPORT=$$transport TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 6h ./integration/...
+	done
 
 demo: build ## one minute: three tasks, a branch, undo, redo, a crash, a remount
 	@docs/demo.sh "$(CURDIR)/ttfs"
