@@ -14,9 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timeout is how long the kernel may believe what it was told of names and attributes.
-const timeout = time.Second
-
 // face answers the kernel.
 type face struct {
 	fuse.RawFileSystem // what is not here is ENOSYS; GetLk, SetLk, SetLkw: the kernel keeps locks itself; Ioctl: see below
@@ -31,6 +28,7 @@ type face struct {
 	backings backingTable
 	virtuals virtualTable
 	views    viewTable
+	mapped   mappedTable
 	closing  atomic.Bool
 	forks    sync.Map // of *space by the fork's whole name
 	replay   replay
@@ -71,12 +69,10 @@ func attr(st *overlay.Stat, out *fuse.Attr) {
 
 func entryOut(ent *overlay.Entry, out *fuse.EntryOut) {
 	out.NodeId, out.Generation = uint64(ent.Node), 1
-	out.SetEntryTimeout(timeout)
-	out.SetAttrTimeout(timeout)
 	attr(&ent.Stat, &out.Attr)
 }
 
-// Lookup is called for a name that the kernel does not know. A name that is not there is told for the timeout as well.
+// Lookup is called for a name that the kernel does not know. A name that is not there is told as well.
 func (f *face) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	if s, answered := f.replay.lookup(h, name, out); answered {
 		return s
@@ -87,7 +83,7 @@ func (f *face) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fus
 	ent, err := f.of(h.NodeId).Lookup(node(h.NodeId), name)
 	if err == unix.ENOENT && f.isOwn(h.NodeId) {
 		out.NodeId = 0
-		out.SetEntryTimeout(timeout)
+		out.SetEntryTimeout(f.kept(h.NodeId))
 		return fuse.OK
 	}
 	if err != nil {

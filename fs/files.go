@@ -103,7 +103,9 @@ func (f *face) detach(k backingKey) {
 }
 
 // opened tells the kernel how to serve an open file; id is a node of the view that it was opened in.
-func (f *face) opened(id uint64, h *overlay.Handle, out *fuse.OpenOut) {
+func (f *face) opened(id uint64, h *overlay.Handle, flags uint32, out *fuse.OpenOut) {
+	f.mapped.opened(id, flags)
+	reads := flags&unix.O_ACCMODE == unix.O_RDONLY
 	if h.Backed() {
 		if backing, ok := f.attach(backingKey{f.space(id), h.Node()}, h); ok {
 			out.OpenFlags, out.BackingID = fuse.FOPEN_PASSTHROUGH|fuse.FOPEN_NOFLUSH, backing
@@ -114,7 +116,10 @@ func (f *face) opened(id uint64, h *overlay.Handle, out *fuse.OpenOut) {
 	if h.Mode() == overlay.Direct {
 		out.OpenFlags |= fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
 	}
-	if f.of(id).Follows() {
+	switch {
+	case reads:
+		out.OpenFlags |= fuse.FOPEN_NOFLUSH // there is nothing to tell at close
+	case h.Mode() == overlay.Passthrough && f.of(id).Follows():
 		out.OpenFlags &^= fuse.FOPEN_NOFLUSH // what was written is told at close, before anybody can read it
 	}
 	out.Fh = f.handles.add(h)
@@ -132,7 +137,7 @@ func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 	if err != nil {
 		return f.status("open", err)
 	}
-	f.opened(in.NodeId, h, out)
+	f.opened(in.NodeId, h, in.Flags, out)
 	return fuse.OK
 }
 
@@ -159,7 +164,7 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	}
 	f.entryOut(in.NodeId, &ent, &out.EntryOut)
 	f.changed(in.NodeId, name)
-	f.opened(in.NodeId, h, &out.OpenOut)
+	f.opened(out.NodeId, h, in.Flags, &out.OpenOut)
 	return fuse.OK
 }
 
@@ -175,7 +180,7 @@ func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut
 		return f.status("tmpfile", err)
 	}
 	f.entryOut(in.NodeId, &ent, &out.EntryOut)
-	f.opened(in.NodeId, h, &out.OpenOut)
+	f.opened(out.NodeId, h, in.Flags, &out.OpenOut)
 	return fuse.OK
 }
 

@@ -165,7 +165,7 @@ func (r *replay) setAttr(in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if err != nil {
 		return r.f.status("getattr", err)
 	}
-	out.SetTimeout(timeout)
+	r.f.attrTimeout(in.NodeId, out)
 	attr(&st, &out.Attr)
 	return fuse.OK
 }

@@ -164,7 +164,7 @@ func (s *Server) serve() error {
 	conn, err := transport.Mount(transport.Options{
 		Dir: s.o.Dir, Source: s.o.Dir, Type: "ttfs", FS: s.face,
 		Kind: transport.Kind(cmp.Or(s.o.Transport, os.Getenv("TTFS_TRANSPORT"))), Privileged: root, AllowOther: s.o.AllowOther || root,
-		MaxWrite: maxWrite, MaxBackground: 64, Capabilities: capabilities,
+		MaxWrite: maxWrite, MaxBackground: 64, Capabilities: capabilities, SymlinkCaching: true,
 		Slow: func(h *fuse.InHeader) bool { return isVirtual(h.NodeId) }, Logger: s.o.Logger,
 	})
 	if err != nil {

@@ -61,6 +61,7 @@ func viewOf(id uint64) uint64 {
 // viewTable is the views that were opened. The zero value has only the workspace's.
 type viewTable struct {
 	all    atomic.Pointer[[]view] // the view's number is the index and 1; only ever appended to
+	shared atomic.Bool            // there is one of `.tt/as`
 	mu     sync.Mutex
 	byName map[viewKey]uint64 // +checklocks:mu of `.tt/as`
 }
@@ -105,6 +106,7 @@ func (t *viewTable) number(sp *space, a tasktree.Agent) uint64 {
 	}
 	n := t.addLocked(view{sp: sp, agent: a})
 	if n != 0 {
+		t.shared.Store(true)
 		if t.byName == nil {
 			t.byName = map[viewKey]uint64{}
 		}

@@ -100,13 +100,13 @@ func TestSpacesAreApart(t *testing.T) {
 	if got := content(t, f, a.NodeId) + content(t, f, b.NodeId); got != "main\nfork\n" {
 		t.Errorf("they hold %q", got)
 	}
-	for id, want := range map[uint64]float64{a.NodeId: 1, b.NodeId: 1} {
+	for id, want := range map[uint64]float64{a.NodeId: longTimeout.Seconds(), b.NodeId: longTimeout.Seconds()} {
 		var out fuse.AttrOut
 		if s := f.GetAttr(nil, &fuse.GetAttrIn{InHeader: header(id)}, &out); !s.Ok() || out.Timeout().Seconds() != want {
 			t.Errorf("node %x: %v, attributes for %v", id, s, out.Timeout())
 		}
 	}
-	if b.EntryTimeout() != timeout {
+	if b.EntryTimeout() != longTimeout {
 		t.Errorf("an entry of a fork's own tree is kept for %v", b.EntryTimeout())
 	}
 	gone := header(root)

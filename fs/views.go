@@ -35,19 +35,8 @@ func (f *face) openView(sp *space, name string, by control.Caller) (overlay.Entr
 func (f *face) entryOut(dir uint64, ent *overlay.Entry, out *fuse.EntryOut) {
 	entryOut(ent, out)
 	out.NodeId |= viewOf(dir) << viewShift
-	if !f.isOwn(dir) {
-		out.SetEntryTimeout(0)
-		out.SetAttrTimeout(0)
-	}
-}
-
-// attrTimeout is how long the kernel may believe the attributes of a node.
-func (f *face) attrTimeout(id uint64, out *fuse.AttrOut) {
-	if !f.isOwn(id) {
-		out.SetTimeout(0)
-		return
-	}
-	out.SetTimeout(timeout)
+	out.SetEntryTimeout(f.kept(dir))
+	out.SetAttrTimeout(f.attrKept(out.NodeId))
 }
 
 // through is the agent of a request that came through a view. It is the view's; but in a fork's own tree the sub-agents of
@@ -60,7 +49,8 @@ func (f *face) through(v view, id uint64, caller tasktree.Agent) tasktree.Agent 
 	return caller
 }
 
-// tellLimit bounds the wait for the kernel. Past it, the second ends what the space's own tree has cached.
+// tellLimit bounds the wait for the kernel. Past it, the timeout ends what the space's own tree has cached, or the kernel hears of
+// it after all.
 const tellLimit = 200 * time.Millisecond
 
 // changed tells the kernel of a name, or with "" of an inode, that was changed through a view that is not its space's own:

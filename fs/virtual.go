@@ -31,6 +31,7 @@ type virtual struct {
 	agent tasktree.Agent // whose tree it is: trees of task 0 differ
 	view  uint64         // the view that this `.tt` is in
 	as    bool           // `.tt/as`
+	link  string         // a symbolic link's target: the kernel keeps it by the node, so another target is another node
 	space *space         // `.tt/forks/NAME/tree`: it is this one's root
 }
 
@@ -80,6 +81,13 @@ func (f *face) lookupVirtual(h *fuse.InHeader, name string, out *fuse.EntryOut) 
 	st, err := f.statVirtual(&v)
 	if err != nil {
 		return f.status("lookup", err)
+	}
+	if uint32(st.Mode)&unix.S_IFMT == unix.S_IFLNK {
+		target, err := f.targetOf(&v, f.who(h))
+		if err != nil {
+			return f.status("lookup", err)
+		}
+		v.link = string(target)
 	}
 	n := f.virtuals.intern(v)
 	out.NodeId, out.Generation = n.id, 1
@@ -183,12 +191,15 @@ func (f *face) readlinkVirtual(h *fuse.InHeader) ([]byte, fuse.Status) {
 	if v == nil {
 		return nil, fuse.Status(unix.ESTALE)
 	}
-	if v.tree != nil {
-		b, err := v.tree.Readlink(v.in)
-		return b, f.status("readlink", err)
-	}
-	b, err := v.n.Content(f.who(h))
+	b, err := f.targetOf(v, f.who(h))
 	return b, f.status("readlink", err)
+}
+
+func (f *face) targetOf(v *virtual, c control.Caller) ([]byte, error) {
+	if v.tree != nil {
+		return v.tree.Readlink(v.in)
+	}
+	return v.n.Content(c)
 }
 
 // virtualFile is an open file below `.tt`: its content as of the open, a session of ctl, a file of a tree, or the log.

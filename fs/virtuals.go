@@ -41,6 +41,9 @@ func (t *virtualTable) intern(v virtual) *virtual {
 	if v.tree != nil {
 		key += "\x00" + string(v.agent)
 	}
+	if v.link != "" {
+		key += "\x00\x00" + v.link
+	}
 	old := t.byPath[key]
 	if old == nil {
 		t.next++
