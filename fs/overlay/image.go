@@ -82,16 +82,21 @@ func decodePiece(off int64, b []byte) (piece, error) {
 	case pieceCopy:
 		p.copy = copyID(d.u())
 	case pieceBlob:
-		if copy(p.ref[:], d.raw()) != len(p.ref) {
+		ref := d.raw()
+		if copy(p.ref[:], ref) != len(ref) || len(ref) != len(p.ref) {
 			d.err = errShort
 		}
 		for n := d.u(); n > 0 && d.err == nil; n-- {
-			p.holes = append(p.holes, span{int64(d.u()), int64(d.u())})
+			h := span{int64(d.u()), int64(d.u())}
+			if h.from < 0 || h.to < h.from || h.to > p.size {
+				d.err = errShort
+			}
+			p.holes = append(p.holes, h)
 		}
 	default:
 		d.err = errShort
 	}
-	if p.size < 0 || p.off < 0 {
+	if p.size < 0 || p.off < 0 || p.off > p.off+p.size {
 		d.err = errShort
 	}
 	return p, d.err
@@ -129,7 +134,9 @@ func (im *images) add(k, v []byte) error {
 		if im.contents[o] == nil {
 			im.contents[o] = &content{}
 		}
-		im.contents[o].size = int64(d.u())
+		if im.contents[o].size = int64(d.u()); im.contents[o].size < 0 {
+			return errShort
+		}
 		return d.err
 	case kPiece:
 		o := OID(keyNum(k, 1))

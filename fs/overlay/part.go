@@ -184,7 +184,7 @@ func decodeMover(e *Engine, b []byte) (m *mover, prepared bool, err error) {
 			m.plan.Steps = append(m.plan.Steps, p.Step)
 		}
 	}
-	if m.done > len(m.parts) {
+	if m.done < 0 || m.done > len(m.parts) {
 		d.err = errShort
 	}
 	if len(d.b) == 0 || d.err != nil { // older records end here
