@@ -74,6 +74,9 @@ func entryOut(ent *overlay.Entry, out *fuse.EntryOut) {
 
 // Lookup is called for a name that the kernel does not know. A name that is not there is told as well.
 func (f *face) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if !isName(name) {
+		return fuse.EINVAL
+	}
 	if s, answered := f.replay.lookup(h, name, out); answered {
 		return s
 	}

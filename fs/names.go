@@ -1,6 +1,8 @@
 package fs
 
 import (
+	"strings"
+
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/ttfs/ttfs/fs/overlay"
 	"golang.org/x/sys/unix"
@@ -21,9 +23,17 @@ func isStore(dir uint64, name string) bool {
 	return !isVirtual(dir) && node(dir) == overlay.RootNode && name == overlay.StoreName
 }
 
-// fixed refuses changes below `.tt`, and of `.tt` itself.
+// isName says whether a name is one of an entry. The kernel sends no others, and a request that did would reach the
+// directory itself, or one outside.
+func isName(name string) bool {
+	return name != "" && name != "." && name != ".." && strings.IndexByte(name, '/') < 0
+}
+
+// fixed refuses names that are none, changes below `.tt`, and of `.tt` itself.
 func fixed(dir uint64, name string, making bool) fuse.Status {
 	switch {
+	case !isName(name):
+		return fuse.EINVAL
 	case isVirtual(dir):
 		return fuse.EROFS
 	case isStore(dir, name) && making:
