@@ -24,6 +24,8 @@ BENCH_DOC ?= $(if $(filter quick,$(BENCH)),,$(CURDIR)/docs/performance.md)
 BENCH_RUN = TTFS_BINARY="$(CURDIR)/ttfs" BENCH="$(BENCH)" BENCH_DOC="$(BENCH_DOC)" BENCH_LOAD="$$(cut -d ' ' -f 1-3 /proc/loadavg)" \
 	$(GO) test -count=1 -timeout 120m ./integration/bench -run '^$$' -benchtime 1x
 
+FUZZTIME ?= 10m
+
 .PHONY: all build run check tools static unit integration bench profile nightly demo clean
 all: build
 
@@ -76,10 +78,11 @@ profile: build tools ## one busy minute: where its time goes, for docs/performan
 	@$(UMASK)
 	$(BENCH_RUN) -bench Profile
 
-nightly: build tools ## the same tests for hours: a million operations, a thousand crashes
+nightly: build tools ## the same tests for hours: a million operations, a thousand crashes, each fuzz target for FUZZTIME
 	@$(UMASK)
 	export TTFS_NIGHTLY=1
 	$(GO) test -timeout 6h $(UNIT)
+	.ci/fuzz $(FUZZTIME) $(UNIT)
 	for transport in auto classic; do
 		TTFS_TRANSPORT=$$transport TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 6h ./integration/...
 	done
