@@ -219,3 +219,17 @@ func tail(path string, lines int) string {
 	}
 	return strings.Join(all, "\n")
 }
+
+// Abort ends the connection of the mount, as root may at any time, and waits until the daemon has ended by itself. The dead
+// mount stays, as after Kill.
+func (w *Workspace) Abort() {
+	w.t.Helper()
+	m, found := w.mount()
+	if !found {
+		w.t.Fatalf("%s is not mounted", w.Dir)
+	}
+	pid := w.daemon
+	w.daemon = 0
+	abortConnection(m.minor)
+	Eventually(w.t, fmt.Sprintf("the daemon %d to end after an abort", pid), func() bool { return !Alive(pid) })
+}
