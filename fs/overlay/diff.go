@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/ttfs/ttfs/tasktree"
@@ -39,11 +40,20 @@ func (e *Engine) Diff(w io.Writer, from, to tasktree.TaskID, paths []string) err
 	return e.diff(w, a, from, to, paths)
 }
 
+// diff holds moves up for no longer than sliceTime while it reads and compares the files; what a move changed meanwhile of
+// the past is looked up anew.
 func (e *Engine) diff(w io.Writer, a tasktree.Agent, from, to tasktree.TaskID, paths []string) error {
-	if err := e.enterPast(); err != nil {
+	err := e.enterPast()
+	if err != nil {
 		return err
 	}
-	defer e.leavePast()
+	held := true
+	defer func() {
+		if held {
+			e.leavePast()
+		}
+	}()
+	began, swaps := time.Now(), e.swaps.Load()
 	va, vb, keys, err := e.between(a, from, to)
 	if err != nil {
 		return err
@@ -56,7 +66,21 @@ func (e *Engine) diff(w io.Writer, a tasktree.Agent, from, to tasktree.TaskID, p
 		if !below(c.Path, paths) {
 			continue
 		}
-		if err := diffOne(w, va, vb, c); err != nil {
+		if time.Since(began) > sliceTime {
+			e.leavePast()
+			held = false
+			if err = e.enterPast(); err != nil {
+				return err
+			}
+			held, began = true, time.Now()
+			if now := e.swaps.Load(); now != swaps {
+				swaps = now
+				if va, vb, _, err = e.between(a, from, to); err != nil {
+					return err
+				}
+			}
+		}
+		if err = diffOne(w, va, vb, c); err != nil {
 			return err
 		}
 	}

@@ -95,3 +95,41 @@ func TestVerifyTells(t *testing.T) {
 		}
 	}
 }
+
+// TestDiffBesideMoves: what a task changed is told the same while later ones are taken back and done again.
+func TestDiffBesideMoves(t *testing.T) {
+	s := newStand(t, 1)
+	for i := range 400 {
+		s.must(s.create(fmt.Sprintf("f%d", i), strings.Repeat("line\n", 200), 0o644))
+	}
+	s.old()
+	for _, title := range []string{"one", "two"} {
+		s.begin(title)
+		for i := range 400 {
+			s.must(s.append(fmt.Sprintf("f%d", i), title+"\n"))
+		}
+	}
+	one, _ := s.e.Task(s.e.Active("a"))
+	var want strings.Builder
+	s.must(s.e.DiffTask(&want, one.Parent, nil))
+	if n := strings.Count(want.String(), "+one\n"); n != 400 {
+		t.Fatalf("%d files in the diff", n)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			var got strings.Builder
+			if err := s.e.DiffTask(&got, one.Parent, nil); err != nil || got.String() != want.String() {
+				t.Errorf("%v, %d bytes, want %d", err, got.Len(), want.Len())
+				return
+			}
+		}
+	})
+	for range 10 {
+		s.undo()
+		s.redo()
+	}
+	stop()
+	wg.Wait()
+}
