@@ -18,7 +18,12 @@ func Repair(ctx context.Context, dir string, o Options, report func(Problem)) (*
 	if err := endSwap(dir); err != nil {
 		return nil, &Error{Op: op, Kind: ErrIO, Err: err}
 	}
-	s, err := Open(dir, o)
+	looking := o // pebble panics when a compaction meets damage, and who only reads has none
+	looking.ReadOnly = true
+	s, err := Open(dir, looking)
+	if err != nil { // it may be that there is none yet
+		s, err = Open(dir, o)
+	}
 	sound := err == nil
 	switch {
 	case sound:
@@ -27,7 +32,10 @@ func Repair(ctx context.Context, dir string, o Options, report func(Problem)) (*
 			return nil, errors.Join(err, s.Close())
 		}
 		if n.Problems == 0 {
-			return s, nil
+			if err := s.Close(); err != nil {
+				return nil, err
+			}
+			return Open(dir, o)
 		}
 	case errors.Is(err, ErrLocked), errors.Is(err, ErrFormat), errors.Is(err, ErrNoSpace):
 		return nil, err

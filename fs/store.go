@@ -30,7 +30,8 @@ type store struct {
 	log       *eventLog
 	journal   *journal.Journal
 	blobs     *cas.Store
-	config    config // of a mount
+	config    config         // of a mount
+	lost      []journal.Lost // by a repair
 }
 
 // storeOptions are how to open a store.
@@ -40,8 +41,9 @@ type storeOptions struct {
 	create    bool
 	readOnly  bool
 	power     bool
-	mount     bool   // read the configuration first
-	config    string // absolute path of the configuration; "" for the workspace's own
+	mount     bool         // read the configuration first
+	repair    func(string) // mend what is damaged, and say what is done; nil: damage is an error
+	config    string       // absolute path of the configuration; "" for the workspace's own
 	logger    *slog.Logger
 }
 
@@ -96,10 +98,15 @@ func openStore(o storeOptions) (s *store, err error) {
 	if floor == 0 {
 		floor = floorFor(s.tt)
 	}
-	if s.journal, err = journal.Open(filepath.Join(s.dir, "journal"), journal.Options{Logger: o.logger, SyncEvery: o.power, ReadOnly: o.readOnly, FloorBytes: floor}); err != nil {
+	jo := journal.Options{Logger: o.logger, SyncEvery: o.power, ReadOnly: o.readOnly, FloorBytes: floor}
+	co := cas.Options{Logger: o.logger, ReadOnly: o.readOnly, FloorBytes: floor}
+	if o.repair != nil {
+		return s, s.repair(o.repair, jo, co)
+	}
+	if s.journal, err = journal.Open(filepath.Join(s.dir, "journal"), jo); err != nil {
 		return s, storeFailure(s.dir, err)
 	}
-	if s.blobs, err = cas.Open(filepath.Join(s.dir, "cas"), cas.Options{Logger: o.logger, ReadOnly: o.readOnly, FloorBytes: floor}); err != nil {
+	if s.blobs, err = cas.Open(filepath.Join(s.dir, "cas"), co); err != nil {
 		return s, storeFailure(s.dir, err)
 	}
 	return s, nil

@@ -98,7 +98,7 @@ type index struct {
 }
 
 // openIndex opens or makes the index; nil without an error when it is to be read only and is not there.
-func openIndex(dir string, fs vfs.FS, readOnly bool, log *slog.Logger) (*index, error) {
+func openIndex(dir string, fs vfs.FS, readOnly, still bool, log *slog.Logger) (*index, error) {
 	x := &index{dir: filepath.Join(dir, "index"), failed: make(chan struct{}), log: log}
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
@@ -107,6 +107,7 @@ func openIndex(dir string, fs vfs.FS, readOnly bool, log *slog.Logger) (*index, 
 		Cache:                       cache,
 		DisableWAL:                  true,
 		ReadOnly:                    readOnly,
+		DisableAutomaticCompactions: still,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		Logger:                      pebbleLog{x},
 		MemTableSize:                4 << 20,

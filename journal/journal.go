@@ -30,6 +30,8 @@ type Options struct {
 	// disk and indexFS are the filesystem; tests make them fail.
 	disk    disk
 	indexFS vfs.FS
+	// still: the index compacts nothing by itself. Pebble panics when a compaction meets damage.
+	still bool
 }
 
 func (o Options) withDefaults() Options {

@@ -45,7 +45,7 @@ func (j *Journal) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if j.idx, err = openIndex(j.dir, j.o.indexFS, j.o.ReadOnly, j.log); err != nil {
+	if j.idx, err = openIndex(j.dir, j.o.indexFS, j.o.ReadOnly, j.o.still, j.log); err != nil {
 		return err
 	}
 	m, found := meta{live: map[uint32]int64{}}, false

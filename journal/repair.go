@@ -31,6 +31,7 @@ const ErrBeyondRepair Kind = "the journal is damaged beyond repair"
 // A death in between leaves a journal to be repaired again. Errors: ErrBeyondRepair, when nothing has changed; those of Open.
 func Repair(dir string, o Options, lost func(Lost)) (*Journal, error) {
 	o = o.withDefaults()
+	o.still = true
 	if err := undoSwap(dir); err != nil {
 		return nil, fail("repair", dir, ErrIO, err)
 	}
@@ -62,10 +63,11 @@ func Repair(dir string, o Options, lost func(Lost)) (*Journal, error) {
 	if err == nil {
 		err = j.dropDamaged()
 	}
-	if err != nil {
-		return nil, errors.Join(err, j.Close())
+	if err = errors.Join(err, j.Close()); err != nil {
+		return nil, err
 	}
-	return j, nil
+	o.still = false // all of it has been read
+	return Open(dir, o)
 }
 
 const (
@@ -204,12 +206,12 @@ func salvageIndex(dir string, o Options, lost func(Lost)) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := openIndex(filepath.Join(dir, indexNewDir), o.indexFS, false, o.Logger)
+	fresh, err := openIndex(filepath.Join(dir, indexNewDir), o.indexFS, false, true, o.Logger)
 	if err != nil {
 		return err
 	}
 	m := meta{salt: salt, done: position{first.firstLSN - 1, first.num, headerBytes}, live: map[uint32]int64{}}
-	old, err := openIndex(dir, o.indexFS, true, o.Logger)
+	old, err := openIndex(dir, o.indexFS, true, true, o.Logger)
 	switch {
 	case err == nil && old != nil:
 		err = copyReadable(old, fresh, dir, m.live, lost)

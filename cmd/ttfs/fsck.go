@@ -24,19 +24,29 @@ type checked struct {
 	Records  int      `json:"records"`
 	Blobs    int      `json:"blobs"`
 	Problems []string `json:"problems"`
+	// Left is what a death left over: no damage. Only of a store that is not mounted.
+	Left []string `json:"left_over,omitempty"`
 }
 
 func newFsck(g *global, s streams) *cobra.Command {
-	asJSON := false
+	asJSON, repair := false, false
 	c := &cobra.Command{
-		Use:   "fsck [--json]",
+		Use:   "fsck [--json|--repair]",
 		Short: "read all of the history and say what is damaged",
 		Long: "fsck reads every record, every before-image and every blob of the store and verifies it. It changes nothing. Of a mounted\n" +
-			"workspace the daemon does it (.tt/fsck), beside its work; one check at a time.",
-		Example: "  ttfs fsck",
+			"workspace the daemon does it (.tt/fsck), beside its work; one check at a time.\n\n" +
+			"--repair keeps all that is sound and drops what cannot be had: a task of which anything is dropped is marked incomplete.\n" +
+			"It says each thing that it does. It ends a move that was interrupted, and needs the workspace unmounted.",
+		Example: "  ttfs fsck\n  ttfs fsck --repair",
 		Args:    positional(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return runFsck(c.Context(), g, asJSON, s) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if repair {
+				return runRepair(c.Context(), g, asJSON, s)
+			}
+			return runFsck(c.Context(), g, asJSON, s)
+		},
 	}
+	c.Flags().BoolVar(&repair, "repair", false, "make the store sound; see above")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -80,9 +90,16 @@ func fsckDetached(ctx context.Context, h history, w workspace, asJSON bool, s st
 		return false, err
 	}
 	res.set(n)
+	res.Left = []string{}
+	if err := e.Leftovers(func(what string) { res.Left = append(res.Left, what) }); err != nil {
+		return false, err
+	}
 	if asJSON {
 		err = printJSON(s.out, res)
 	} else {
+		for _, what := range res.Left {
+			fmt.Fprintln(s.out, "left over: "+what)
+		}
 		_, err = fmt.Fprintln(s.out, n)
 	}
 	return len(res.Problems) > 0, err

@@ -35,6 +35,8 @@ type Options struct {
 	Events func(line string)
 	// ReadOnly opens for reading history only: nothing is recovered, no operation may change anything.
 	ReadOnly bool
+	// Repair mends a damaged store at opening; nil: damage is an error.
+	Repair *Repair
 	// Pass lets changes go on, and marks their task incomplete, when the store cannot keep their before-image.
 	Pass bool
 	// Power makes moves durable against power loss before they are told done.
@@ -231,6 +233,11 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.devMajor, e.devMinor = rootStat.Dev_major, rootStat.Dev_minor
 	e.initNodes(&rootStat)
+	if o.Repair != nil {
+		if err := e.repair(); err != nil {
+			return nil, err
+		}
+	}
 	if err := e.loadObjects(); err != nil {
 		return nil, err
 	}
@@ -253,7 +260,11 @@ func Open(o Options) (*Engine, error) {
 		if err := e.endFills(); err != nil {
 			return nil, err
 		}
-		if err := e.recoverMove(); err != nil {
+		end := e.recoverMove
+		if o.Repair != nil {
+			end = e.endMove
+		}
+		if err := end(); err != nil {
 			return nil, err
 		}
 		e.startArchiver()

@@ -87,7 +87,7 @@ func storeError(op string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrNoSpace), errors.Is(err, cas.ErrNoSpace), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		kind = NoSpace
-	case errors.Is(err, cas.ErrCorrupt), errors.Is(err, journal.ErrCorrupt), errors.Is(err, cas.ErrNotFound):
+	case errors.Is(err, cas.ErrCorrupt), errors.Is(err, journal.ErrCorrupt), errors.Is(err, cas.ErrNotFound), errors.Is(err, errShort):
 		kind = Damaged
 	case errors.Is(err, journal.ErrReadOnly):
 		kind = ReadOnly

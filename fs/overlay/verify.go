@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/ttfs/ttfs/cas"
@@ -144,6 +145,11 @@ func (v *verification) task(id tasktree.TaskID) error {
 		}
 		if o, has := im.entries[at]; has && o != 0 {
 			v.entry(id, at, o)
+		}
+	}
+	for _, o := range slices.Concat(sortedOIDs(im.metas), sortedOIDs(im.contents)) {
+		if _, found, err := e.getObject(o); err != nil || !found {
+			v.bad("task %d: object %d has no record", id, o)
 		}
 	}
 	e.leavePast()
