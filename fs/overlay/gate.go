@@ -1,7 +1,9 @@
 package overlay
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ttfs/ttfs/tasktree"
 )
@@ -24,7 +26,24 @@ import (
 // Moves exclude one another, and those who read history, by Engine.past, which they hold for as long as they take.
 type gate struct {
 	sync.RWMutex
-	claims []*claim // +checklocks:RWMutex
+
+	changing sync.Mutex
+	// claims is a list that is never changed but replaced, under changing. Whoever holds the gate and does not find a claim
+	// in it began before the claim.
+	claims atomic.Pointer[[]*claim]
+}
+
+func (g *gate) list() []*claim {
+	if all := g.claims.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// drain waits until no operation is under way that began before now.
+func (g *gate) drain() {
+	g.Lock()
+	defer g.Unlock()
 }
 
 // claim is what one move, or the beginning of one task, keeps for itself. It is not changed while it is in the gate, but
@@ -88,7 +107,7 @@ func (e *Engine) enterOn(a tasktree.Agent, on ...target) error {
 
 // metBy is a claim that an operation meets; nil: none. Preconditions: gate is held.
 func (e *Engine) metBy(a tasktree.Agent, on []target) *claim {
-	for _, c := range e.gate.claims {
+	for _, c := range e.gate.list() {
 		if _, has := c.agents[a]; has && a != "" {
 			return c
 		}
@@ -136,7 +155,7 @@ func (m *met) Error() string { return "a move is under way" }
 // meet says whether an inode that is about to lose or change its name is a move's own. The operation gives its error back,
 // having let go of all that it holds, to unlessMet. Preconditions: gate is held.
 func (e *Engine) meet(n *node) error {
-	for _, c := range e.gate.claims {
+	for _, c := range e.gate.list() {
 		for _, of := range []map[inoKey]struct{}{c.nodes, c.deep, c.chain} {
 			if _, has := of[n.key]; has {
 				return &met{c}
@@ -160,40 +179,42 @@ func unlessMet(f func() error) error {
 
 // claimAgents waits until no claim has any of the agents and claims them. Errors: Closed.
 func (e *Engine) claimAgents(op string, agents ...tasktree.Agent) (*claim, error) {
-	for {
-		e.gate.Lock()
-		if e.closed.Load() {
-			e.gate.Unlock()
-			return nil, fail(op, "", Closed, nil)
-		}
-		var before *claim
-		for _, a := range agents {
-			if before = e.metBy(a, nil); before != nil {
-				break
-			}
-		}
-		if before == nil {
-			c := newClaim(agents...)
-			e.gate.claims = append(e.gate.claims, c)
-			e.gate.Unlock()
-			return c, nil
-		}
-		e.gate.Unlock()
+	c := newClaim(agents...)
+	for before := e.gate.add(c); before != nil; before = e.gate.add(c) {
 		<-before.done
 	}
+	e.gate.drain()
+	if e.closed.Load() {
+		e.unclaim(c)
+		return nil, fail(op, "", Closed, nil)
+	}
+	return c, nil
+}
+
+// add puts a claim of agents into the list, unless another has one of them.
+func (g *gate) add(c *claim) (before *claim) {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	all := g.list()
+	for _, o := range all {
+		for a := range c.agents {
+			if _, has := o.agents[a]; has {
+				return o
+			}
+		}
+	}
+	all = append(slices.Clone(all), c)
+	g.claims.Store(&all)
+	return nil
 }
 
 // unclaim ends a claim.
 func (e *Engine) unclaim(c *claim) {
-	e.gate.Lock()
-	kept := make([]*claim, 0, len(e.gate.claims))
-	for _, o := range e.gate.claims {
-		if o != c {
-			kept = append(kept, o)
-		}
-	}
-	e.gate.claims = kept
-	e.gate.Unlock()
+	g := &e.gate
+	g.changing.Lock()
+	kept := slices.DeleteFunc(slices.Clone(g.list()), func(o *claim) bool { return o == c })
+	g.claims.Store(&kept)
+	g.changing.Unlock()
 	close(c.done)
 }
 
@@ -202,15 +223,15 @@ func (e *Engine) exclusive() (release func()) {
 	e.past.Lock()
 	for {
 		e.gate.Lock()
-		if len(e.gate.claims) == 0 {
+		all := e.gate.list()
+		if len(all) == 0 {
 			return func() {
 				e.gate.Unlock()
 				e.past.Unlock()
 			}
 		}
-		c := e.gate.claims[0]
 		e.gate.Unlock()
-		<-c.done
+		<-all[0].done
 	}
 }
 

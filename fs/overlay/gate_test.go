@@ -161,9 +161,13 @@ func TestAgentsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	renamed := make(chan struct{})
+	w := s.beside("renamer")
+	var workers []*stand
+	for a := range agents {
+		workers = append(workers, s.beside(tasktree.Agent(fmt.Sprintf("agent%d", a))))
+	}
 	go func() {
 		defer close(renamed)
-		w := s.beside("renamer")
 		for i := 0; ; i++ {
 			from, to := "d1", "moved"
 			if i%2 == 1 {
@@ -183,11 +187,8 @@ func TestAgentsAtOnce(t *testing.T) {
 			}
 		}
 	}()
-	for a := range agents {
-		all.Go(func() {
-			w := s.beside(tasktree.Agent(fmt.Sprintf("agent%d", a)))
-			w.work(a, rounds, dirs)
-		})
+	for a, w := range workers {
+		all.Go(func() { w.work(a, rounds, dirs) })
 	}
 	all.Wait()
 	close(stop)
