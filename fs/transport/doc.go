@@ -19,7 +19,7 @@
 //
 //   - a thread has one entry. While it handles, no request can be given to it, so nothing ever waits for the task work of a
 //     thread that sleeps: that is a deadlock which neither kill -9 nor aborting the connection ends;
-//   - when few free threads of a queue are left (spareThreads), one more is started at once, up to maxThreads, and the queue
+//   - when few free threads of a queue are left (crew), one more is started at once, up to maxThreads, and the queue
 //     is set going (kicks: the kernel does not give a new entry what is queued). So handlers
 //     that wait for each other (an open for the release of another agent's file, a move for the child that shows it, a
 //     look at /proc/PID for that process's page fault) are served, and none has to be told apart beforehand. Threads stay

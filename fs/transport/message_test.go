@@ -132,3 +132,17 @@ func TestOpNames(t *testing.T) {
 		t.Error("names are wrong")
 	}
 }
+
+// TestCrew: a queue always has one that serves and one that stands by or is started at once, and many CPUs do not take all
+// descriptors.
+func TestCrew(t *testing.T) {
+	for _, cpus := range []int{1, 2, 16, 17, 64, 65, 1024} {
+		first, spare := crew(cpus)
+		if first < 1 || spare < 1 || spare > max(first-1, 1) || int(first)*cpus > 1024 {
+			t.Errorf("%d CPUs: %d threads, %d of them spare", cpus, first, spare)
+		}
+	}
+	if room(6, 1024) != nil || room(256, 1024) != nil || room(257, 1024) == nil || room(6, 16) == nil {
+		t.Error("the room for rings is wrong")
+	}
+}

@@ -12,15 +12,31 @@ import (
 )
 
 const (
-	// firstThreads is the number of threads with which a queue starts: one serves, the others stand by.
-	firstThreads = 3
-	// spareThreads is how many are to stand by: one more is started when there are fewer.
-	spareThreads = 2
 	// maxThreads bounds the threads of a queue: callers on one CPU that wait for one another.
 	maxThreads = 64
 	// stopGrace is how long the kernel may take to end the entries of a connection that is gone.
 	stopGrace = 2 * time.Second
 )
+
+// crew is the number of threads with which each queue starts, one to serve and the others to stand by, and how many are to
+// stand by from then on: one more is started when there are fewer. Where there are many CPUs, requests spread.
+func crew(cpus int) (first, spare int32) {
+	switch {
+	case cpus <= 16:
+		return 3, 2
+	case cpus <= 64:
+		return 2, 1
+	}
+	return 1, 1
+}
+
+// room says whether the rings may have as many descriptors: a quarter of the process's.
+func room(rings int, limit uint64) error {
+	if uint64(rings) > limit/4 {
+		return fmt.Errorf("its %d rings would take too many of the %d descriptors that this process may have (ulimit -n)", rings, limit)
+	}
+	return nil
+}
 
 // queue is one of the kernel's.
 type queue struct {
@@ -39,6 +55,7 @@ type rings struct {
 	c       *Conn
 	dev     int // its descriptor, open as long as there are threads
 	payload int // size of an entry's
+	spare   int32
 	queues  []*queue
 	first   []*thread
 	stop    int // an eventfd: every thread ends when it is written to
@@ -58,7 +75,15 @@ func newRings(c *Conn, dev, payload int) (*rings, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rings{c: c, dev: dev, payload: payload, stop: -1, grow: make(chan *queue, possible), done: make(chan struct{})}
+	first, spare := crew(possible)
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return nil, fmt.Errorf("getrlimit: %w", err)
+	}
+	if err := room(possible*int(first), files.Cur); err != nil {
+		return nil, err
+	}
+	r := &rings{c: c, dev: dev, payload: payload, spare: spare, stop: -1, grow: make(chan *queue, possible), done: make(chan struct{})}
 	if r.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
@@ -70,8 +95,8 @@ func newRings(c *Conn, dev, payload int) (*rings, error) {
 			strays = append(strays, q)
 			continue
 		}
-		q.threads = firstThreads
-		for range firstThreads {
+		q.threads = int(first)
+		for range first {
 			r.first = append(r.first, r.start(id, q))
 		}
 	}
@@ -137,7 +162,7 @@ func (r *rings) growAll() {
 				r.c.o.Logger.Warn("no further thread for requests of a CPU: some may wait for each other", "cpu", q.id, "err", err)
 			case err == nil:
 				r.kick(int(q.id))
-				if q.idle.Load() < spareThreads {
+				if q.idle.Load() < r.spare {
 					r.want(q)
 				}
 			}

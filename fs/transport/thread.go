@@ -154,7 +154,7 @@ func (t *thread) serve() {
 			return
 		}
 		e := t.entries[c.user]
-		few := e.q.idle.Add(-1) < spareThreads
+		few := e.q.idle.Add(-1) < t.r.spare
 		if c.res < 0 {
 			live--
 			if err := unix.Errno(-c.res); err != unix.ENOTCONN && err != unix.ECANCELED {
