@@ -41,6 +41,7 @@ func (e *Engine) startArchiver() {
 					e.log.Warn("what the agents know is kept later", "err", err)
 				}
 				e.sweepAll()
+				e.watchIndex()
 				if err := e.keepTouched(); err != nil {
 					e.log.Warn("when tasks were written to is kept later", "err", err)
 				}
@@ -226,4 +227,17 @@ func (e *Engine) toBlob(p *piece) (piece, error) {
 	}
 	q.ref = ref
 	return q, nil
+}
+
+// watchIndex tells once that the journal's index takes nothing any more. Nothing is lost by it: the segments have
+// everything, and the next mount goes on from them; but until then they and the memory for what the index lacks grow.
+func (e *Engine) watchIndex() {
+	err := e.j.Stats().CheckpointErr
+	was := e.indexFailed
+	e.indexFailed = err != nil
+	if err == nil || was {
+		return
+	}
+	e.log.Error("the journal's index cannot be written: mount again soon, its memory grows until then", "err", err)
+	e.event("store-error the journal's index cannot be written: unmount and mount again, nothing is lost by it")
 }

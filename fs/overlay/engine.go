@@ -174,6 +174,8 @@ type Engine struct {
 	raising sync.Mutex
 	opens   atomic.Int64 // handles and listings not closed
 
+	indexFailed bool // only the archiver looks at it: it was told that the journal's index fails
+
 	pruneMu sync.Mutex    // one prune or sweep at a time; above the gate
 	ending  atomic.Bool   // Close was called: a prune ends where it is
 	swaps   atomic.Uint64 // counts moves at their begin and their end: odd while one is under way
