@@ -62,11 +62,20 @@ type contested struct {
 
 // strangers says whose work a step of a plan may not take: all but the step's own agent's and what moves along.
 type strangers struct {
+	e     *Engine
 	moves map[tasktree.TaskID]bool
-	own   tasktree.Agent
+	own   tasktree.Task
 }
 
-func (s strangers) has(k *tasktree.Task) bool { return k.Agent != s.own && !s.moves[k.ID] }
+// later says whether a task that is not undone has changed a thing since the step's own task did: s and mine are their
+// shares in it. Moves count as changes. But what is older, of the same family, and was only moved since is what the step's
+// task was done upon: it is there again.
+func (o strangers) later(k *tasktree.Task, s, mine share) bool {
+	if k.Agent == o.own.Agent || o.moves[k.ID] || s.last <= mine.first || o.e.StatusOf(k.ID) == tasktree.Undone {
+		return false
+	}
+	return k.ID > o.own.ID || s.madeLast > mine.madeFirst || !o.e.related(k.Agent, o.own.Agent)
+}
 
 // contest finds what others have changed since the plan's tasks did: tasks of other agents that are not undone, with a
 // later share in the same thing, in an object that the plan takes away, or below a directory that it takes away. It looks
@@ -90,7 +99,7 @@ func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 			return nil, err
 		}
 		k, _ := e.Task(step.Task)
-		others := strangers{moves, k.Agent}
+		others := strangers{e, moves, k}
 		for _, t := range im.things() {
 			v, found, err := e.j.Get(t.key(step.Task))
 			if err != nil {
@@ -103,12 +112,12 @@ func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 			if err != nil {
 				return nil, fail("look for conflicts", "", Damaged, err)
 			}
-			who, err := e.laterShare(others, t, mine.first)
+			who, err := e.laterShare(others, t, mine)
 			if err != nil {
 				return nil, err
 			}
 			if who == 0 && t.obj == 0 {
-				if who, err = e.takesAway(others, t.at, im.entries[t.at], mine.first, &below); err != nil {
+				if who, err = e.takesAway(others, t.at, im.entries[t.at], mine, &below); err != nil {
 					return nil, err
 				}
 			}
@@ -117,7 +126,7 @@ func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 				if o, found, err := e.getObject(t.obj); err != nil {
 					return nil, err
 				} else if found && o.at.dir != 0 {
-					if who, err = e.laterShare(others, thing{at: o.at}, mine.first); err != nil {
+					if who, err = e.laterShare(others, thing{at: o.at}, mine); err != nil {
 						return nil, err
 					}
 				}
@@ -193,11 +202,11 @@ func gitIndex(path string) bool {
 	return n > 1 && parts[n-2] == ".git" && (parts[n-1] == "index" || parts[n-1] == "index.lock")
 }
 
-// laterShare is a stranger's task, not undone, that touched a thing after a number of the sequence; 0: none.
-func (e *Engine) laterShare(others strangers, t thing, since uint64) (tasktree.TaskID, error) {
+// laterShare is a stranger's task, not undone, that touched a thing later than the step's own; 0: none.
+func (e *Engine) laterShare(others strangers, t thing, mine share) (tasktree.TaskID, error) {
 	var who tasktree.TaskID
 	err := e.eachShare(t, func(id tasktree.TaskID, s share) {
-		if o, has := e.Task(id); has && s.last > since && others.has(&o) && e.StatusOf(id) != tasktree.Undone {
+		if o, has := e.Task(id); has && others.later(&o, s, mine) {
 			who = id
 		}
 	})
@@ -223,13 +232,13 @@ func (e *Engine) eachShare(t thing, f func(id tasktree.TaskID, s share)) error {
 
 // foreignTouch is what a task touched that does not move.
 type foreignTouch struct {
-	task tasktree.Task
-	last uint64
+	task  tasktree.Task
+	share share
 }
 
 // takesAway says whose work goes with what is at an entry now, when the plan puts something else there: changes of the
 // object itself, and of all below it.
-func (e *Engine) takesAway(others strangers, at spot, want OID, since uint64, below *map[OID][]foreignTouch) (tasktree.TaskID, error) {
+func (e *Engine) takesAway(others strangers, at spot, want OID, mine share, below *map[OID][]foreignTouch) (tasktree.TaskID, error) {
 	fd, done, err := e.openDir(at.dir, 0)
 	if err != nil {
 		return 0, nil // it is gone; the move says so
@@ -244,7 +253,7 @@ func (e *Engine) takesAway(others strangers, at spot, want OID, since uint64, be
 	if err != nil || id == 0 || id == want {
 		return 0, err
 	}
-	who, err := e.laterShare(others, thing{obj: id}, since)
+	who, err := e.laterShare(others, thing{obj: id}, mine)
 	if err != nil || who != 0 || kindOf(&st) != unix.S_IFDIR {
 		return who, err
 	}
@@ -254,7 +263,7 @@ func (e *Engine) takesAway(others strangers, at spot, want OID, since uint64, be
 		}
 	}
 	for _, t := range (*below)[id] {
-		if t.last > since && others.has(&t.task) {
+		if others.later(&t.task, t.share, mine) {
 			return t.task.ID, nil
 		}
 	}
@@ -301,7 +310,7 @@ func (e *Engine) foreignBelow(moves map[tasktree.TaskID]bool) (map[OID][]foreign
 				dir = o.at.dir
 			}
 			for depth := 0; dir != 0 && dir != rootOID && depth < maxDepth; depth++ {
-				out[dir] = append(out[dir], foreignTouch{k, s.last})
+				out[dir] = append(out[dir], foreignTouch{k, s})
 				o, found, err := e.getObject(dir)
 				if err != nil || !found {
 					break

@@ -69,3 +69,11 @@ func (t *taskTable) firstLocked(a tasktree.Agent) tasktree.Agent {
 	}
 	return a
 }
+
+// related says whether two agents are of one family.
+func (e *Engine) related(a, b tasktree.Agent) bool {
+	t := &e.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.firstLocked(a) == t.firstLocked(b)
+}

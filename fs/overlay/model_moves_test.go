@@ -81,6 +81,10 @@ func (m *machine) arrive(to tasktree.TaskID) {
 	for id := to; id != 0; id = a.tasks[id].parent {
 		a.last[a.tasks[id].parent] = id
 	}
+	if m.deaf {
+		m.forget(1)
+		m.names = map[dentry]NodeID{}
+	}
 	if d := differ(m.mine(), a.tasks[to].disk); d != "" {
 		m.fatal("task %d is not as it was:%s", to, d)
 	}
@@ -100,7 +104,7 @@ func (m *machine) history(to, id tasktree.TaskID) {
 		got[c.Path] = c.Op
 	}
 	m.listed(fmt.Sprintf("preview of %d", to), got, a.fs, a.tasks[to].fs)
-	if r := a.tasks[id]; id != 0 && r.fs != nil && !a.tasks[r.parent].gone {
+	if r := a.tasks[id]; id != 0 && r.fs != nil && !m.family && !a.tasks[r.parent].gone {
 		files, err := m.e.Files(id)
 		m.must(err)
 		got := map[string]string{}

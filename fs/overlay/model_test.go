@@ -38,12 +38,19 @@ type machine struct {
 	a      *actor // whose turn it is
 	ops    int
 	linked map[int]bool // inodes that ever had a second name
+	deaf   bool         // nobody tells it what moves change
+	family bool         // the actor is the parent of others, who work in its directory
 	log    []string     // what was done, for the one who reads a failure
 }
 
 func newMachine(t *testing.T, seed uint64) *machine {
-	m := &machine{stand: newStand(t, seed), linked: map[int]bool{}}
-	for _, name := range []string{"x", "y"} {
+	return peopled(newStand(t, seed), "x", "y")
+}
+
+// peopled has an actor in each of some directories.
+func peopled(s *stand, dirs ...string) *machine {
+	m := &machine{stand: s, linked: map[int]bool{}}
+	for _, name := range dirs {
 		m.agent = "setup"
 		m.must(m.mkdir(name, 0o755))
 		a := &actor{agent: tasktree.Agent("agent-" + name), dir: name, fs: newNaive(), tasks: map[tasktree.TaskID]*remembered{}, last: map[tasktree.TaskID]tasktree.TaskID{}, files: map[*Handle]int{}}
@@ -322,9 +329,7 @@ func (m *machine) began(id tasktree.TaskID) {
 
 // mine is the part of the snapshot that is the actor's.
 func (m *machine) mine() map[string]string {
-	all := m.snapshot(true)
-	maps.DeleteFunc(all, func(path, _ string) bool { return path != m.a.dir && !strings.HasPrefix(path, m.a.dir+"/") })
-	return all
+	return m.snapshotBelow(m.a.dir, true)
 }
 
 // leave remembers the end of the active task.

@@ -165,7 +165,7 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 		return MoveResult{}, Changes{}, c.refusal(op)
 	}
 	m := &mover{e: e, plan: p, seen: newImages()}
-	if m.parts, err = e.weave(&p); err != nil {
+	if m.parts, err = e.weave(&p, false); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
 	if o.Skip {
@@ -269,6 +269,11 @@ func (m *mover) run() error {
 
 // begin records the move, and with it the task that it makes.
 func (m *mover) begin() error {
+	if len(m.plan.Along) > 0 {
+		if err := m.keepDirs(); err != nil {
+			return err
+		}
+	}
 	m.first.Put([]byte{kMove}, m.encode(false))
 	return storeError("record a move", m.e.j.Commit(&m.first))
 }

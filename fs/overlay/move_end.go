@@ -11,13 +11,20 @@ import (
 // next is the step that is to be made now, without what is skipped.
 func (m *mover) next() (*step, error) {
 	p := m.parts[m.done]
+	if p.Task == 0 {
+		return m.entriesStep()
+	}
 	want, err := m.e.readImages(p.Task)
 	if err != nil {
 		return nil, err
 	}
 	want.keepOnly(p.only)
 	want.leaveOut(m.skip[p.Task])
-	return &step{mover: m, task: p.Task, partly: p.only != nil || len(m.skip[p.Task]) > 0, want: want, objects: map[OID]*object{}}, nil
+	several := len(m.plan.Along) > 0
+	if several {
+		want.leaveJoint()
+	}
+	return &step{mover: m, task: p.Task, partly: several || len(m.skip[p.Task]) > 0, want: want, objects: map[OID]*object{}}, nil
 }
 
 // finish makes the tasks that the move leads to the active ones, of the agent and of those that went along. All that was on
@@ -49,6 +56,11 @@ func (m *mover) finish() error {
 		gone := im.pick(things)
 		gone.forget(&b, task)
 		skipped.merge(gone)
+	}
+	if len(p.Along) > 0 {
+		if err := m.swapDirs(&b); err != nil {
+			return err
+		}
 	}
 	b.Delete([]byte{kMove})
 	if err := e.point("end"); err != nil {
@@ -116,6 +128,11 @@ func (m *mover) endBack() error {
 			return err
 		}
 	}
+	if len(m.plan.Along) > 0 {
+		if err := m.restoreDirs(&b); err != nil {
+			return err
+		}
+	}
 	b.Delete([]byte{kMove})
 	if err := m.e.j.Commit(&b); err != nil {
 		return storeError("take a move back", err)
@@ -173,4 +190,15 @@ func (s *step) placed(o *object, at spot) {
 	if o.at != at {
 		o.was, o.at = o.at, at
 	}
+}
+
+// settled gives the step's task what it has now.
+func (s *step) settled(b *journal.Batch) ([]thing, error) {
+	if s.partly {
+		s.want.forget(b, s.task)
+	} else {
+		s.want.drop(b, nil, s.task)
+	}
+	s.have.put(b, nil, s.task)
+	return s.moved(b)
 }

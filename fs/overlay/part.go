@@ -7,14 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// part is a step of a move, or as much of one as concerns some things.
+// part is a step of a move, or as much of one as concerns some things; of task 0, the entries of all of them.
 type part struct {
 	tasktree.Step
 	only []thing // nil: everything
 }
 
-// weave is a plan's steps in an order in which every swap is exact. Of one agent's tasks the order is theirs.
-func (e *Engine) weave(p *tasktree.Plan) ([]part, error) {
+// weave is a plan's steps in an order in which every swap is exact; without all, but for what move_joint.go does. Of one
+// agent's tasks the order is theirs.
+func (e *Engine) weave(p *tasktree.Plan, all bool) ([]part, error) {
 	out := make([]part, 0, len(p.Steps))
 	if len(p.Along) == 0 {
 		for _, s := range p.Steps {
@@ -24,7 +25,7 @@ func (e *Engine) weave(p *tasktree.Plan) ([]part, error) {
 	}
 	var failed error
 	for _, w := range tasktree.Weave(p.Steps, func(id tasktree.TaskID) []tasktree.Touch[thing] {
-		all, err := e.touchesOf(id)
+		all, err := e.touchesOf(id, all)
 		if err != nil && failed == nil {
 			failed = err
 		}
@@ -32,14 +33,20 @@ func (e *Engine) weave(p *tasktree.Plan) ([]part, error) {
 	}) {
 		out = append(out, part{w.Step, w.Only})
 	}
+	if !all {
+		out = append(out, part{})
+	}
 	return out, failed
 }
 
 // touchesOf are the things of which a task has images, with their place in the sequence of shares.
-func (e *Engine) touchesOf(id tasktree.TaskID) ([]tasktree.Touch[thing], error) {
+func (e *Engine) touchesOf(id tasktree.TaskID, all bool) ([]tasktree.Touch[thing], error) {
 	im, err := e.readImages(id)
 	if err != nil {
 		return nil, err
+	}
+	if !all {
+		im.leaveJoint()
 	}
 	var out []tasktree.Touch[thing]
 	for _, t := range im.things() {
@@ -48,14 +55,14 @@ func (e *Engine) touchesOf(id tasktree.TaskID) ([]tasktree.Touch[thing], error) 
 		if err != nil {
 			return nil, storeError("order a move", err)
 		}
-		if found {
+		if mt := im.metas[t.obj]; t.obj != 0 && isDirMeta(&mt) {
+			at.At = mt.at // a share is younger, where entries changed before the directory itself did
+		} else if found {
 			s, err := decodeShare(v)
 			if err != nil {
 				return nil, fail("order a move", "", Damaged, err)
 			}
 			at.At = s.first
-		} else if t.obj != 0 {
-			at.At = im.metas[t.obj].at
 		}
 		out = append(out, at)
 	}
@@ -180,7 +187,7 @@ func decodeMover(e *Engine, b []byte) (m *mover, prepared bool, err error) {
 			p.only = d.things()
 		}
 		m.parts = append(m.parts, p)
-		if p.only == nil || !slices.Contains(m.plan.Steps, p.Step) {
+		if p.Task != 0 && (p.only == nil || !slices.Contains(m.plan.Steps, p.Step)) {
 			m.plan.Steps = append(m.plan.Steps, p.Step)
 		}
 	}

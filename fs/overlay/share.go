@@ -36,19 +36,27 @@ func (t thing) key(task tasktree.TaskID) []byte {
 	return binary.BigEndian.AppendUint64(t.prefix(), uint64(task))
 }
 
-// share is when a task touched a thing.
-type share struct{ first, last uint64 }
+// share is when a task touched a thing. A move of the task counts as a touch; madeFirst and madeLast are without moves.
+type share struct{ first, last, madeFirst, madeLast uint64 }
 
 func (s share) encode() []byte {
 	e := encoder(2 * binary.MaxVarintLen64)
 	e.u(s.first)
 	e.u(s.last)
+	if s.madeFirst != s.first || s.madeLast != s.last {
+		e.u(s.madeFirst)
+		e.u(s.madeLast)
+	}
 	return e.b
 }
 
 func decodeShare(b []byte) (share, error) {
 	d := dec{b: b}
-	s := share{d.u(), d.u()}
+	s := share{first: d.u(), last: d.u()}
+	s.madeFirst, s.madeLast = s.first, s.last
+	if d.err == nil && len(d.b) > 0 {
+		s.madeFirst, s.madeLast = d.u(), d.u()
+	}
 	return s, d.err
 }
 
@@ -121,7 +129,7 @@ func (ch *change) touch(t thing) error {
 	if err != nil {
 		return err
 	}
-	s, k := share{seq, seq}, t.key(ch.run.id)
+	s, k := share{seq, seq, seq, seq}, t.key(ch.run.id)
 	if shared {
 		old, found, err := ch.e.j.Get(k)
 		if err != nil {
@@ -132,7 +140,7 @@ func (ch *change) touch(t thing) error {
 			if err != nil {
 				return fail("number a change", "", Damaged, err)
 			}
-			s.first = was.first
+			s.first, s.madeFirst = was.first, was.madeFirst
 		}
 	}
 	ch.b.Put(k, s.encode())
@@ -184,19 +192,33 @@ func (im *images) things() []thing {
 func (s *step) moved(b *journal.Batch) ([]thing, error) {
 	var out []thing
 	for _, t := range s.want.things() {
-		_, found, err := s.e.j.Get(t.key(s.task))
-		if err != nil {
-			return nil, storeError("number a change", err)
-		}
-		if !found {
-			continue
-		}
-		seq, err := s.e.nextSeq()
+		renewed, err := s.e.renew(b, s.task, t)
 		if err != nil {
 			return nil, err
 		}
-		b.Put(t.key(s.task), share{seq, seq}.encode())
-		out = append(out, t)
+		if renewed {
+			out = append(out, t)
+		}
 	}
 	return out, nil
+}
+
+// renew makes a task's share in a thing one of now; false when it has none.
+func (e *Engine) renew(b *journal.Batch, task tasktree.TaskID, t thing) (bool, error) {
+	v, found, err := e.j.Get(t.key(task))
+	if err != nil || !found {
+		return false, storeError("number a change", err)
+	}
+	s, err := decodeShare(v)
+	if err != nil {
+		return false, fail("number a change", "", Damaged, err)
+	}
+	if s.first, err = e.nextSeq(); err != nil {
+		return false, err
+	}
+	if s.last = s.first; s.madeFirst == 0 { // the task was made for this move
+		s.madeFirst, s.madeLast = s.first, s.first
+	}
+	b.Put(t.key(task), s.encode())
+	return true, nil
 }

@@ -17,6 +17,12 @@ import (
 // content with its holes. What is in .tt is not of it. inodes says that each inode is to be told as well.
 func (s *stand) snapshot(inodes bool) map[string]string {
 	s.t.Helper()
+	return s.snapshotBelow("", inodes)
+}
+
+// snapshotBelow is a snapshot of one directory; others may be at work elsewhere meanwhile.
+func (s *stand) snapshotBelow(top string, inodes bool) map[string]string {
+	s.t.Helper()
 	held := map[uint64]bool{}
 	hold := filepath.Join(s.dir, StoreName, "hold")
 	all, err := os.ReadDir(hold)
@@ -25,13 +31,15 @@ func (s *stand) snapshot(inodes bool) map[string]string {
 	}
 	for _, ent := range all {
 		var st Stat
-		if err := statAt(unix.AT_FDCWD, filepath.Join(hold, ent.Name()), &st); err != nil {
+		if err := statAt(unix.AT_FDCWD, filepath.Join(hold, ent.Name()), &st); err == unix.ENOENT {
+			continue // somebody has it back
+		} else if err != nil {
 			s.t.Fatal(err)
 		}
 		held[st.Ino] = true
 	}
 	out, first := map[string]string{}, map[uint64]string{}
-	err = filepath.WalkDir(s.dir, func(full string, ent os.DirEntry, err error) error {
+	err = filepath.WalkDir(filepath.Join(s.dir, top), func(full string, ent os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

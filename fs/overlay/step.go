@@ -15,8 +15,9 @@ type step struct {
 	task tasktree.TaskID
 	// partly: the task has images that are not of this step.
 	partly bool
-	want   *images // what the workspace is to be
-	have   *images // what it was when the step was prepared
+	joint  map[spot][]entryImage // of the step of all entries
+	want   *images               // what the workspace is to be
+	have   *images               // what it was when the step was prepared
 	// objects are the records read or changed in this step, by number.
 	objects map[OID]*object
 }
@@ -354,14 +355,12 @@ func (s *step) settle() error {
 		putObject(&b, s.objects[id])
 	}
 	old := *s.want
-	if s.partly {
-		s.want.forget(&b, s.task)
-	} else {
-		s.want.drop(&b, nil, s.task)
-	}
-	s.have.put(&b, nil, s.task)
 	s.have.drop(&b, []byte{kNew}, s.task)
-	moved, err := s.moved(&b)
+	settled := s.settled
+	if s.joint != nil {
+		settled = s.settleEntries
+	}
+	moved, err := settled(&b)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type view struct {
 
 // newView reads the images of a plan. An empty plan is the live tree.
 func (e *Engine) newView(p tasktree.Plan) (*view, error) {
-	parts, err := e.weave(&p)
+	parts, err := e.weave(&p, true)
 	if err != nil {
 		return nil, err
 	}
