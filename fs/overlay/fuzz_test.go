@@ -79,8 +79,8 @@ func FuzzTask(f *testing.F) {
 }
 
 func FuzzShare(f *testing.F) {
-	f.Add(share{1, 2}.encode(), thing{obj: 7}.key(3))
-	f.Add(share{1 << 60, 0}.encode(), thing{at: spot{5, "a/b"}}.key(1<<63))
+	f.Add(share{1, 2, 1, 2}.encode(), thing{obj: 7}.key(3))
+	f.Add(share{1 << 60, 0, 3, 4}.encode(), thing{at: spot{5, "a/b"}}.key(1<<63))
 	f.Fuzz(func(t *testing.T, b, k []byte) {
 		again(t, b, decodeShare, func(s *share) []byte { return s.encode() })
 		// Of an object 0 nobody has a share, so that its key is taken for that of the entry of no name.
