@@ -122,6 +122,9 @@ func (f *face) opened(id uint64, h *overlay.Handle, flags uint32, out *fuse.Open
 	case h.Mode() == overlay.Passthrough && f.of(id).Follows():
 		out.OpenFlags &^= fuse.FOPEN_NOFLUSH // what was written is told at close, before anybody can read it
 	}
+	if h.Mode() == overlay.Cached && h.Unchanging() {
+		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH // what a fork has not touched is read once
+	}
 	out.Fh = f.handles.add(h)
 }
 
