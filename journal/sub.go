@@ -43,6 +43,24 @@ func (s *Sub) CommitFreeing(b *Batch) error {
 	return s.j.CommitFreeing(whole)
 }
 
+// PutAll adds the changes of another batch, which is of the part of the journal below a prefix.
+func (b *Batch) PutAll(prefix []byte, part *Batch) {
+	s := Sub{prefix: prefix}
+	whole, err := s.whole(part)
+	if err != nil || whole.tooBig || !b.room(len(whole.buf)) {
+		b.tooBig = true
+		return
+	}
+	if len(whole.buf) == 0 {
+		return
+	}
+	if len(b.buf) == 0 {
+		b.buf = append(b.buf, whole.buf[:recordHead]...)
+	}
+	b.buf = append(b.buf, whole.buf[recordHead:]...)
+	b.sums = append(b.sums, whole.sums...)
+}
+
 // whole is a batch with the keys that it has in the whole journal.
 func (s *Sub) whole(b *Batch) (*Batch, error) {
 	out := &Batch{tooBig: b.tooBig}
@@ -60,7 +78,7 @@ func (s *Sub) whole(b *Batch) (*Batch, error) {
 		}
 	})
 	if err != nil {
-		return nil, fail("commit", s.j.dir, ErrIO, err)
+		return nil, fail("commit", "", ErrIO, err)
 	}
 	return out, nil
 }

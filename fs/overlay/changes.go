@@ -193,6 +193,11 @@ func (c *comparer) sameBytes(a, b *ref) (bool, error) {
 	if na != nb {
 		return false, nil
 	}
+	return sameReaders(ra, rb, na)
+}
+
+// sameReaders compares the first n bytes of two files.
+func sameReaders(ra, rb io.ReaderAt, na int64) (bool, error) {
 	ba, bb := make([]byte, 64<<10), make([]byte, 64<<10)
 	for off := int64(0); off < na; off += int64(len(ba)) {
 		n, err := ra.ReadAt(ba, off)

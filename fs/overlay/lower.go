@@ -76,16 +76,14 @@ func (g gated) ReadAt(b []byte, off int64) (n int, err error) {
 
 // number is what tells r for ever. An object that has no number gets one now; it is in the journal when it returns.
 func (l *lower) number(r *ref) (at lowID, err error) {
-	if r.low != nil {
-		at, err = l.v.e.lower.number(r.low)
-		at.level++
-		return at, err
-	}
 	err = l.with(func() error { at.id, err = l.v.number(r); return err })
 	return at, err
 }
 
 func (v *view) number(r *ref) (OID, error) {
+	if r.low != nil {
+		return v.raised(r)
+	}
 	id, err := v.oid(r)
 	if err != nil || id != 0 {
 		return id, err
@@ -129,4 +127,33 @@ func (v *view) number(r *ref) (OID, error) {
 	}
 	e.setOID(n, id)
 	return id, nil
+}
+
+// raised is the object of something that a fork has nothing of its own of, raised now: so what is made of the fork names
+// nothing below it.
+func (v *view) raised(r *ref) (OID, error) {
+	e := v.e
+	st, err := e.lower.stat(r.low)
+	if err != nil {
+		return 0, err
+	}
+	if id, err := e.raisedAs(keyOf(&st)); err != nil || id != 0 {
+		return id, err
+	}
+	d, err := v.number(r.up)
+	if err != nil {
+		return 0, err
+	}
+	// It is not raised, so nobody has moved it: it still is where the view has it.
+	up := (&step{mover: &mover{e: e}}).dirNode(d, 0)
+	if up == nil {
+		return 0, fail("number an object", r.name, Gone, nil)
+	}
+	defer e.unpin(up)
+	n := e.internLow(up, r.name, r.low, &st)
+	defer e.unpin(n)
+	if err := e.raise(n); err != nil {
+		return 0, err
+	}
+	return e.oidOf(n)
 }

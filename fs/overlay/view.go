@@ -35,16 +35,26 @@ func (e *Engine) viewOf(at epoch, parts ...part) (*view, error) {
 			return nil, err
 		}
 		im.keepOnly(parts[i].only)
-		for at, id := range im.entries {
-			v.entries[at] = id
-		}
-		for id, m := range im.metas {
-			v.metas[id] = m
-		}
-		for id, c := range im.contents {
-			v.contents[id] = append(v.contents[id], c)
-		}
+		v.lay(im)
 	}
+	v.index()
+	return v, nil
+}
+
+// lay puts images over the view; index is to be called when all are.
+func (v *view) lay(im *images) {
+	for at, id := range im.entries {
+		v.entries[at] = id
+	}
+	for id, m := range im.metas {
+		v.metas[id] = m
+	}
+	for id, c := range im.contents {
+		v.contents[id] = append(v.contents[id], c)
+	}
+}
+
+func (v *view) index() {
 	for _, at := range sortedSpots(v.entries) {
 		id := v.entries[at]
 		if v.byDir[at.dir] == nil {
@@ -55,7 +65,6 @@ func (e *Engine) viewOf(at epoch, parts ...part) (*view, error) {
 			v.names[id] = append(v.names[id], at)
 		}
 	}
-	return v, nil
 }
 
 // viewAt is the workspace as it was at the end of a task of an agent.

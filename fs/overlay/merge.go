@@ -1,0 +1,289 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ttfs/ttfs/guard"
+	"github.com/ttfs/ttfs/journal"
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// A merge brings what a fork changed into its parent, as one sealed task of who merges. It goes by objects, as all here:
+// an object of the fork is the one of the parent that it was raised from, or the one that an earlier merge made of it, or
+// new. Three trees are held against one another: the base, which is what the fork was made of, or what the last merge left;
+// the fork; and the parent as it is. What the fork changed is in its records, so no tree is walked but those that are new
+// or that go.
+//
+// It has two halves. In the first (gather) the fork stands still: what it changed is found, and what is new is copied into
+// the parent's hold. In the second (settle), with the parent's past held, each change is held against the parent, and
+// becomes part of the images of a task that is then done as any other (remake.go).
+
+// Prefer says what becomes of what both sides changed and cannot be merged by line.
+type Prefer string
+
+const (
+	// PreferNone refuses the merge.
+	PreferNone Prefer = ""
+	// PreferMine keeps what the parent has: he who merges.
+	PreferMine Prefer = "mine"
+	// PreferTheirs takes what the fork has.
+	PreferTheirs Prefer = "theirs"
+)
+
+// MergeOptions say how to merge.
+type MergeOptions struct {
+	// Agent merges: the task is its own. "": the fork's parent agent.
+	Agent tasktree.Agent
+	// Strict refuses also when the fork has read a file that the parent has changed since.
+	Strict bool
+	Force  Prefer
+	// DryRun changes nothing and tells what would change.
+	DryRun bool
+}
+
+// The letters of the keys that a fork has of its merges.
+const (
+	kMergedAt  = 'b' // directory, name -> the fork's object there at the last merge, and the parent's after it
+	kMergedAs  = 'm' // object          -> the parent's, and what was in it at the last merge
+	mergedText = 1 << 20
+)
+
+// Merge brings what a fork changed since it was made, or since the last merge, into this tree, as one task of the merging
+// agent, sealed. What both sides changed is merged line by line where it is text and the changes do not touch. Errors:
+// NoFork; Conflict, with the paths in ConflictsOf, and nothing has changed; NothingToDo; those of Switch.
+func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
+	t := &e.forks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.all[name]
+	switch {
+	case f == nil:
+		return MoveResult{}, fail("merge", string(name), NoFork, nil)
+	case f.e == nil:
+		return MoveResult{}, fail("merge", string(name), IO, f.err)
+	case o.Force != PreferNone && o.Force != PreferMine && o.Force != PreferTheirs:
+		return MoveResult{}, fail("merge", string(o.Force), Invalid, errors.New("force is mine or theirs"))
+	}
+	if o.Agent == "" {
+		o.Agent = f.Parent
+	}
+	// What is put into hold and made blobs now is named in the journal only when the task is recorded.
+	e.pruneMu.Lock()
+	defer e.pruneMu.Unlock()
+	m := &merge{p: e, f: f.e, info: &f.ForkInfo, o: o, made: map[OID]OID{}}
+	if err := m.gather(); err != nil {
+		m.forget()
+		return MoveResult{}, storeError("merge", err)
+	}
+	res, told, err := m.settle()
+	if err != nil || o.DryRun {
+		m.forget()
+		return res, err
+	}
+	if e.opt.Notify != nil && res.To != 0 {
+		e.opt.Notify.Changed(told)
+	}
+	return res, nil
+}
+
+// merge is one merge under way.
+type merge struct {
+	p, f *Engine // parent and fork
+	info *ForkInfo
+	o    MergeOptions
+
+	names    []mergeName
+	objects  []mergeObject
+	made     map[OID]OID        // new objects, by the fork's number
+	held     []OID              // those of the parent that are in hold
+	of       map[OID]OID        // the fork's objects, by the parent's number
+	recorded map[OID]*mergeBase // what the last merge left, by the parent's number
+	b        journal.Batch      // what the fork is to remember, without the prefix of its part
+
+	later     journal.Batch // the same, as far as it depends on the parent
+	images    *images
+	conflicts []ConflictEntry
+	now       *view
+	goes      map[OID]bool // directories of the parent that go
+	comes     map[OID]bool // objects that some name gets
+}
+
+// mergeName is a name that the fork changed.
+type mergeName struct {
+	at   spot // in the fork
+	path string
+	dir  OID // of the parent
+	base OID // what the parent is expected to have there
+	to   OID // what it is to have, 0: nothing
+	new  bool
+	fork OID // what the fork has there
+}
+
+// settle holds the changes against the parent and carries them out.
+func (m *merge) settle() (MoveResult, Changes, error) {
+	e := m.p
+	e.past.Lock()
+	defer e.past.Unlock()
+	if err := e.mayMove("merge", MoveOptions{DryRun: m.o.DryRun}); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	own, err := e.claimAgents("merge", m.o.Agent)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	defer e.unclaim(own)
+	im, err := e.wanted(own, m.want)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	if m.o.DryRun {
+		return m.preview(im)
+	}
+	prefix := m.info.part()
+	if len(im.entries)+len(im.contents)+len(im.metas) == 0 {
+		err := e.j.Sub(prefix).Commit(&m.b)
+		return MoveResult{}, Changes{}, storeError("merge", err)
+	}
+	mv, err := e.making("merge", tasktree.Task{Agent: m.o.Agent, Title: fmt.Sprintf("merge %s", m.info.Name)}, im)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	mv.first.PutAll(prefix, &m.b)
+	mv.first.PutAll(prefix, &m.later)
+	res, told, err := e.carryOut("merge", mv)
+	if err == nil {
+		e.event("merge agent=%s fork=%s task=%d changed=%d", m.o.Agent, m.info.Name, res.To, res.Changed)
+	}
+	return res, told, err
+}
+
+func (m *merge) preview(im *images) (MoveResult, Changes, error) {
+	then, err := m.p.viewOf(0)
+	if err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	then.lay(im)
+	then.index()
+	paths, err := m.p.compare(m.now, then, im)
+	return MoveResult{Paths: paths, Changed: len(paths)}, Changes{}, err
+}
+
+// want is the images of the task: what of the fork's changes goes in. It is asked again when what it looked at may have
+// changed. Errors: Conflict.
+func (m *merge) want() (*images, error) {
+	m.images, m.conflicts = newImages(), nil
+	m.later.Reset()
+	var err error
+	if m.now, err = m.p.viewOf(0); err != nil {
+		return nil, err
+	}
+	m.goes, m.comes = map[OID]bool{}, map[OID]bool{}
+	for _, n := range m.names {
+		m.comes[n.to] = true
+	}
+	for _, n := range m.names {
+		if n.base != 0 && n.base != n.to && !m.comes[n.base] {
+			m.goes[n.base] = true
+		}
+	}
+	for _, n := range m.names {
+		if err := m.name(n); err != nil {
+			return nil, err
+		}
+	}
+	for i := range m.objects {
+		if err := m.object(&m.objects[i]); err != nil {
+			return nil, err
+		}
+	}
+	if m.o.Strict {
+		if err := m.strict(); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.conflicts) > 0 {
+		slices.SortFunc(m.conflicts, func(a, b ConflictEntry) int { return strings.Compare(a.Path, b.Path) })
+		m.p.setConflicts(m.o.Agent, m.conflicts)
+		var paths []string
+		for i, c := range m.conflicts {
+			if i == 3 {
+				paths = append(paths, fmt.Sprintf("and %d more", len(m.conflicts)-i))
+				break
+			}
+			paths = append(paths, c.Path+" ("+c.Lost+")")
+		}
+		return nil, fail("merge", string(m.info.Name), Conflict, fmt.Errorf(
+			"both sides changed: %s; see .tt/conflicts; `merge %s force=mine` keeps what is here, `force=theirs` takes the fork's", strings.Join(paths, ", "), m.info.Name))
+	}
+	return m.images, nil
+}
+
+// conflict tells of a path that both sides changed; take says whether the fork's goes in all the same.
+func (m *merge) conflict(path, what string, obj OID, at spot) (take bool) {
+	switch m.o.Force {
+	case PreferMine:
+		return false
+	case PreferTheirs:
+		return true
+	}
+	c := ConflictEntry{Path: path, Lost: what}
+	for _, t := range []thing{{obj: obj}, {at: at}} {
+		if t.obj == 0 && t.at.dir == 0 {
+			continue
+		}
+		if who, err := m.p.laterShareBut(t, 0, 0); err == nil && who != 0 {
+			k, _ := m.p.Task(who)
+			c.Agent, c.Task, c.Title, c.Started = k.Agent, k.ID, k.Title, k.Started
+			break
+		}
+	}
+	m.conflicts = append(m.conflicts, c)
+	return false
+}
+
+// strict refuses what the fork's agents have read and the parent has changed since.
+func (m *merge) strict() error {
+	for _, id := range sortedOIDs(m.readByFork()) {
+		path := m.now.pathsOf(id)
+		if len(path) == 0 {
+			continue
+		}
+		same, err := m.parentSame(id)
+		if err != nil {
+			return err
+		}
+		if !same {
+			m.conflict(path[0], "the fork has read it, and it changed since", id, spot{})
+		}
+	}
+	return nil
+}
+
+// readByFork is the parent's objects that changed since the fork was made and that an agent in the fork has read.
+func (m *merge) readByFork() map[OID]bool {
+	out := map[OID]bool{}
+	for _, n := range m.p.epochs.from(m.info.epoch) {
+		im, err := m.p.readImages(n.run())
+		if err != nil {
+			continue
+		}
+		for id := range im.contents {
+			o, found, err := m.p.getObject(id)
+			if err != nil || !found {
+				continue
+			}
+			file := fileOf(m.p.identOf(o.key))
+			m.f.guard.mu.Lock()
+			for _, a := range m.f.guard.s.Agents() {
+				if m.f.guard.s.HasRead(guard.Agent(a), file) {
+					out[id] = true
+				}
+			}
+			m.f.guard.mu.Unlock()
+		}
+	}
+	return out
+}

@@ -1,0 +1,405 @@
+package overlay
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// mergeObject is an object that both trees have and whose bytes or attributes the fork changed.
+type mergeObject struct {
+	fork, parent OID
+	path         string
+	at           spot     // where the fork has it
+	dir          OID      // of the parent, where the base has it at the same name; 0: it does not
+	bytes        *content // the fork's, whole; nil: not changed
+	meta         meta     // the fork's
+	base         meta
+	remember     []byte // what the fork is to remember of it
+}
+
+// mergeBase is what an object was at the last merge.
+type mergeBase struct {
+	parent OID
+	meta   meta
+	sum    [32]byte
+	bytes  *content // of not more than mergedText; nil: not kept
+}
+
+// gather finds what the fork changed.
+func (m *merge) gather() error {
+	defer m.f.exclusive()()
+	m.of, m.recorded = map[OID]OID{}, map[OID]*mergeBase{}
+	objects, err := m.bases()
+	if err != nil {
+		return err
+	}
+	live, err := m.f.viewOf(0)
+	if err != nil {
+		return err
+	}
+	if err := m.f.j.Scan([]byte{kTaken}, func(k, _ []byte) error {
+		return m.gatherName(live, spot{OID(keyNum(k, 0)), string(k[9:])})
+	}); err != nil {
+		return err
+	}
+	for _, id := range objects {
+		if err := m.gatherObject(live, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bases reads what each object of the fork is in the parent, and what it was at the last merge.
+func (m *merge) bases() (objects []OID, err error) {
+	seen := map[OID]bool{}
+	add := func(fork, parent OID) {
+		m.of[parent] = fork
+		if !seen[fork] {
+			seen[fork] = true
+			objects = append(objects, fork)
+		}
+	}
+	err = m.f.j.Scan([]byte{kOrigin}, func(k, v []byte) error {
+		d := dec{b: v}
+		d.u()
+		add(OID(keyNum(k, 0)), OID(d.u()))
+		return d.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = m.f.j.Scan([]byte{kMergedAs}, func(k, v []byte) error {
+		base, err := decodeMergeBase(v)
+		add(OID(keyNum(k, 0)), base.parent)
+		m.recorded[base.parent] = base
+		return err
+	})
+	slices.Sort(objects)
+	return objects, err
+}
+
+// inParent is the parent's object of one of the fork's; 0: it is new.
+func (m *merge) inParent(fork OID) (OID, error) {
+	if fork == rootOID || fork == 0 {
+		return fork, nil
+	}
+	if id := m.made[fork]; id != 0 {
+		return id, nil
+	}
+	v, found, err := m.f.j.Get(key(kMergedAs, uint64(fork)))
+	if err != nil {
+		return 0, err
+	}
+	if found {
+		base, err := decodeMergeBase(v)
+		return base.parent, err
+	}
+	_, at, err := m.f.originOf(fork)
+	return at.id, err
+}
+
+// gatherName looks at a name that some task of the fork touched.
+func (m *merge) gatherName(live *view, at spot) error {
+	up, inTree := m.f.pathOf(at.dir, 0)
+	if !inTree {
+		return nil // the directory went, and with it this
+	}
+	n := mergeName{at: at, path: joinPath(up, at.name)}
+	var err error
+	if n.dir, err = m.inParent(at.dir); err != nil || n.dir == 0 {
+		return err // it comes with its directory
+	}
+	o, found, err := m.f.getObject(at.dir)
+	if err != nil || !found {
+		return err
+	}
+	now, err := optional(live.lookup(&ref{id: at.dir, kind: o.kind, key: o.key}, at.name))
+	if err != nil {
+		return err
+	}
+	if now != nil {
+		if n.fork, err = live.number(now); err != nil {
+			return err
+		}
+		if n.to, err = m.inParent(n.fork); err != nil {
+			return err
+		}
+	}
+	was, merged, err := m.f.j.Get(append(key(kMergedAt, uint64(at.dir)), at.name...))
+	if err != nil {
+		return err
+	}
+	if merged {
+		d := dec{b: was}
+		fork := OID(d.u())
+		n.base = OID(d.u())
+		if d.err != nil || fork == n.fork {
+			return d.err
+		}
+	} else if n.base, err = m.baseAt(n.dir, at.name); err != nil || n.base == n.to && (n.to != 0 || now == nil) {
+		return err
+	}
+	if now != nil && n.to == 0 {
+		n.new = true
+		if n.to, err = m.make(live, now, n.fork); err != nil {
+			return err
+		}
+	}
+	m.names = append(m.names, n)
+	m.b.Put(append(key(kMergedAt, uint64(at.dir)), at.name...), append(encodeNumber(uint64(n.fork)), encodeNumber(uint64(n.to))...))
+	return nil
+}
+
+// wasAt is what the parent had at a name of the fork's at the last merge, or when the fork was made.
+func (m *merge) wasAt(at spot, dir OID) (OID, error) {
+	v, merged, err := m.f.j.Get(append(key(kMergedAt, uint64(at.dir)), at.name...))
+	if err != nil {
+		return 0, err
+	}
+	if merged {
+		d := dec{b: v}
+		d.u()
+		return OID(d.u()), d.err
+	}
+	return m.baseAt(dir, at.name)
+}
+
+// baseAt is what the fork was made of has at a name of one of its directories; 0 for nothing.
+func (m *merge) baseAt(dir OID, name string) (OID, error) {
+	low, err := optional(m.f.lower.lookup(&ref{id: dir, kind: unix.S_IFDIR}, name))
+	if errors.Is(err, Gone) {
+		return 0, nil
+	}
+	if err != nil || low == nil {
+		return 0, err
+	}
+	at, err := m.f.lower.number(low)
+	return at.id, err
+}
+
+// gatherObject looks at an object that both trees have.
+func (m *merge) gatherObject(live *view, id OID) error {
+	o, found, err := m.f.getObject(id)
+	if err != nil || !found || m.f.inHold(id, o.key) {
+		return err
+	}
+	if paths := live.pathsOf(id); len(paths) == 0 {
+		return nil
+	}
+	parent, err := m.inParent(id)
+	if err != nil {
+		return err
+	}
+	r := &ref{id: id, kind: o.kind, key: o.key}
+	c := mergeObject{fork: id, parent: parent, path: live.pathsOf(id)[0], at: o.at}
+	if dir, err := m.inParent(o.at.dir); err != nil {
+		return err
+	} else if dir != 0 {
+		was, err := m.wasAt(o.at, dir)
+		if err != nil {
+			return err
+		}
+		if was == parent {
+			c.dir = dir
+		}
+	}
+	if c.meta, err = live.meta(r); err != nil {
+		return err
+	}
+	base := m.recorded[parent]
+	from, _, err := m.f.originOf(id)
+	if err != nil {
+		return err
+	}
+	if base != nil {
+		c.base = base.meta
+	} else if c.base, err = m.f.lower.meta(from.ref); err != nil {
+		return err
+	}
+	if o.kind == unix.S_IFREG && (from == nil || !from.hollow.Load()) {
+		changed, err := m.bytesChanged(live, r, from, base)
+		if err != nil {
+			return err
+		}
+		if changed {
+			if c.bytes, err = m.keep(live, r); err != nil {
+				return err
+			}
+		}
+	}
+	same := c.base
+	same.atime, same.mtime = c.meta.atime, c.meta.mtime
+	if c.bytes == nil && same.equal(&c.meta) {
+		return nil
+	}
+	c.remember, err = m.remember(live, r, id, parent)
+	m.objects = append(m.objects, c)
+	return err
+}
+
+// bytesChanged says whether a file of the fork is not what it was.
+func (m *merge) bytesChanged(live *view, r *ref, from *origin, base *mergeBase) (bool, error) {
+	if base != nil {
+		sum, err := sumOf(live, r)
+		return sum != base.sum, err
+	}
+	a, na, doneA, err := live.reader(r)
+	if err != nil {
+		return false, err
+	}
+	defer doneA()
+	b, nb, doneB, err := m.f.lower.reader(from.ref)
+	if err != nil {
+		return false, err
+	}
+	defer doneB()
+	if na != nb {
+		return true, nil
+	}
+	same, err := sameReaders(a, b, na)
+	return !same, err
+}
+
+func sumOf(v *view, r *ref) (sum [32]byte, err error) {
+	rd, size, done, err := v.reader(r)
+	if err != nil {
+		return sum, err
+	}
+	defer done()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(rd, 0, size)); err != nil {
+		return sum, err
+	}
+	copy(sum[:], h.Sum(nil))
+	return sum, nil
+}
+
+// keep is all the bytes of a file, in the record or as a blob of the workspace's.
+func (m *merge) keep(v *view, r *ref) (*content, error) {
+	rd, size, done, err := v.reader(r)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return m.keepReader(rd, size)
+}
+
+func (m *merge) keepReader(rd io.ReaderAt, size int64) (*content, error) {
+	c := &content{size: size}
+	if size == 0 {
+		return c, nil
+	}
+	p := piece{size: size}
+	if size <= smallBytes {
+		p.data = make([]byte, size)
+		if _, err := rd.ReadAt(p.data, 0); err != nil && err != io.EOF {
+			return nil, err
+		}
+	} else {
+		ref, n, err := m.p.blobs.PutReader(io.NewSectionReader(rd, 0, size))
+		if err != nil {
+			return nil, err
+		}
+		if n != size {
+			return nil, io.ErrUnexpectedEOF
+		}
+		p.kind, p.ref = pieceBlob, ref
+	}
+	c.pieces = []piece{p}
+	return c, nil
+}
+
+// remember puts into the fork's record what an object is when it is merged.
+func (m *merge) remember(v *view, r *ref, fork, parent OID) ([]byte, error) {
+	base := mergeBase{parent: parent}
+	var err error
+	if base.meta, err = v.meta(r); err != nil {
+		return nil, err
+	}
+	if r.kind == unix.S_IFREG {
+		if base.sum, err = sumOf(v, r); err != nil {
+			return nil, err
+		}
+		st, err := v.stat(r)
+		if err != nil {
+			return nil, err
+		}
+		if st.Size <= mergedText {
+			if base.bytes, err = m.keep(v, r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	// The bytes have a piece's key, so that their blob is known to be needed.
+	if base.bytes != nil {
+		for i := range base.bytes.pieces {
+			m.b.Put(pieceKey(mergedRun, fork, 0), base.bytes.pieces[i].encode())
+		}
+	}
+	v2 := base.encode()
+	m.b.Put(key(kMergedAs, uint64(fork)), v2)
+	return v2, nil
+}
+
+// mergedRun is the number under which a fork keeps the bytes of the last merge.
+const mergedRun = epochBit | atBit
+
+func (b *mergeBase) encode() []byte {
+	var e enc
+	e.u(uint64(b.parent))
+	e.raw(b.meta.encode())
+	e.raw(b.sum[:])
+	e.flag(b.bytes != nil)
+	if b.bytes != nil {
+		e.u(uint64(b.bytes.size))
+	}
+	return e.b
+}
+
+func decodeMergeBase(v []byte) (*mergeBase, error) {
+	d := dec{b: v}
+	b := &mergeBase{parent: OID(d.u())}
+	var err error
+	if b.meta, err = decodeMeta(d.raw()); err != nil {
+		return b, err
+	}
+	copy(b.sum[:], d.raw())
+	if d.flag() {
+		b.bytes = &content{size: int64(d.u())}
+	}
+	return b, d.err
+}
+
+// baseBytes is the bytes of an object at the last merge; ok is false where they were not kept.
+func (m *merge) baseBytes(parent OID) (b []byte, ok bool, err error) {
+	base := m.recorded[parent]
+	if base == nil || base.bytes == nil {
+		return nil, false, nil
+	}
+	b = make([]byte, base.bytes.size)
+	if len(b) == 0 {
+		return b, true, nil
+	}
+	v, found, err := m.f.j.Get(pieceKey(mergedRun, m.of[parent], 0))
+	if err != nil || !found {
+		return nil, false, err
+	}
+	p, err := decodePiece(0, v)
+	if err != nil {
+		return nil, false, err
+	}
+	rd, err := m.f.openPiece(&p)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rd.close()
+	if _, err := rd.ReadAt(b, 0); err != nil && err != io.EOF {
+		return nil, false, err
+	}
+	return b, true, nil
+}

@@ -1,0 +1,489 @@
+package overlay
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/aymanbagabas/go-udiff"
+	"golang.org/x/sys/unix"
+)
+
+// name decides about one name.
+func (m *merge) name(n mergeName) error {
+	if m.goes[n.dir] && n.to == 0 {
+		return nil // it goes with its directory
+	}
+	cur, err := m.at(n)
+	if err != nil {
+		return err
+	}
+	if cur == n.to {
+		return nil
+	}
+	dir, found, err := m.p.getObject(n.dir)
+	if err != nil || !found {
+		return err
+	}
+	at := spot{n.dir, n.name()}
+	if inTree := m.inTree(n.dir, 0); !inTree {
+		if n.to != 0 {
+			m.conflict(n.path, "its directory is gone here", n.dir, spot{})
+		}
+		return nil
+	}
+	if n.to != 0 && !n.new && m.moved(n.to) {
+		m.conflict(n.path, "moved in the fork, moved or removed here", n.to, spot{})
+		return nil
+	}
+	to := n.to
+	if cur != n.base {
+		to, err = m.bothNames(n, cur)
+	} else if cur != 0 && m.goes[cur] {
+		to, err = m.going(n, cur)
+	}
+	if err != nil || to == cur {
+		return err
+	}
+	m.images.entries[at] = to
+	return keepMeta(m.images, m.now, &ref{id: n.dir, kind: unix.S_IFDIR, key: dir.key})
+}
+
+// moved says whether something that the fork gave a name is no more where the fork had it from.
+func (m *merge) moved(id OID) bool {
+	for _, n := range m.names {
+		if n.base != id || n.to == id {
+			continue
+		}
+		if cur, err := m.at(n); err != nil || cur != id {
+			return true
+		}
+	}
+	if _, inTree := m.p.pathOf(id, 0); inTree {
+		return false
+	}
+	return len(m.now.pathsOf(id)) == 0
+}
+
+func (n *mergeName) name() string { return n.at.name }
+
+// at is what the parent has at a name now.
+func (m *merge) at(n mergeName) (OID, error) {
+	o, found, err := m.p.getObject(n.dir)
+	if err != nil || !found {
+		return 0, err
+	}
+	r, err := optional(m.now.lookup(&ref{id: n.dir, kind: unix.S_IFDIR, key: o.key}, n.name()))
+	if errors.Is(err, Gone) {
+		return 0, nil
+	}
+	if err != nil || r == nil {
+		return 0, err
+	}
+	return m.now.number(r)
+}
+
+// inTree says whether a directory of the parent is in its tree, or comes into it by the merge.
+func (m *merge) inTree(dir OID, depth int) bool {
+	if _, inTree := m.p.pathOf(dir, 0); inTree || m.comes[dir] {
+		return true
+	}
+	o, found, err := m.p.getObject(dir)
+	return err == nil && found && o.at.dir != 0 && depth < maxDepth && m.inTree(o.at.dir, depth+1)
+}
+
+// going decides about what the fork has removed, or replaced by something new, and the parent has as it was there: it may
+// have changed within.
+func (m *merge) going(n mergeName, cur OID) (OID, error) {
+	o, found, err := m.p.getObject(cur)
+	if err != nil || !found {
+		return n.to, err
+	}
+	if o.kind == unix.S_IFREG && n.to != 0 {
+		return m.bothFiles(n, cur, cur)
+	}
+	r := &ref{id: cur, kind: o.kind, key: o.key}
+	changed, err := m.changedWithin(r, 0)
+	if err != nil || !changed {
+		return n.to, err
+	}
+	if m.conflict(n.path, "removed in the fork, changed here", cur, spot{n.dir, n.name()}) {
+		return n.to, nil
+	}
+	return cur, nil
+}
+
+// bothNames decides about a name that the parent has given something else since.
+func (m *merge) bothNames(n mergeName, cur OID) (OID, error) {
+	if cur != 0 && n.to != 0 {
+		return m.bothFiles(n, cur, n.base)
+	}
+	if cur == 0 && n.to == 0 {
+		return 0, nil
+	}
+	what := "changed in the fork, removed here"
+	if n.to == 0 {
+		what = "removed in the fork, replaced here"
+	} else if n.base == 0 {
+		what = "made on both sides"
+	}
+	if m.conflict(n.path, what, cur, spot{n.dir, n.name()}) {
+		return n.to, nil
+	}
+	return cur, nil
+}
+
+// bothFiles decides between two objects at one name; base is what was there.
+func (m *merge) bothFiles(n mergeName, cur, base OID) (OID, error) {
+	take := func() (OID, error) {
+		if m.conflict(n.path, "changed on both sides", cur, spot{n.dir, n.name()}) {
+			return n.to, nil
+		}
+		return cur, nil
+	}
+	a, b := m.objectRef(cur), m.objectRef(n.to)
+	if a == nil || b == nil {
+		return take()
+	}
+	c := &comparer{a: m.now, b: m.now}
+	if same, err := c.same(a, b); err != nil || same && a.kind != unix.S_IFDIR {
+		return cur, err
+	}
+	if base == cur && a.kind == unix.S_IFREG {
+		if same, err := m.parentSame(cur); err != nil || same {
+			return n.to, err
+		}
+	}
+	if a.kind != unix.S_IFREG || b.kind != unix.S_IFREG || !n.new || base == 0 {
+		return take()
+	}
+	was, ok, err := m.baseText(base)
+	if err != nil || !ok {
+		if err != nil {
+			return 0, err
+		}
+		return take()
+	}
+	mine, ok1, err := m.text(m.now, a)
+	if err != nil {
+		return 0, err
+	}
+	theirs, ok2, err := m.text(m.now, b)
+	if err != nil {
+		return 0, err
+	}
+	text, clean := merge3(was, mine, theirs)
+	if !ok1 || !ok2 || !clean {
+		return take()
+	}
+	mt, err := m.now.meta(b)
+	if err != nil {
+		return 0, err
+	}
+	if m.images.contents[n.to], err = m.keepReader(bytesReader(text), int64(len(text))); err != nil {
+		return 0, err
+	}
+	mt.mtime = m.p.clock().UnixNano()
+	m.images.metas[n.to] = mt
+	return n.to, nil
+}
+
+func (m *merge) objectRef(id OID) *ref {
+	o, found, err := m.p.getObject(id)
+	if err != nil || !found {
+		return nil
+	}
+	return &ref{id: id, kind: o.kind, key: o.key}
+}
+
+// object decides about the bytes and attributes of what both trees have.
+func (m *merge) object(c *mergeObject) error {
+	if m.goes[c.parent] {
+		return nil
+	}
+	target, err := m.target(c)
+	if err != nil {
+		return err
+	}
+	r := m.objectRef(target)
+	if r == nil {
+		return nil
+	}
+	if paths := m.now.pathsOf(target); len(paths) == 0 && !m.comes[target] {
+		m.conflict(c.path, "changed in the fork, removed here", c.parent, spot{})
+		return nil
+	}
+	mine, err := m.now.meta(r)
+	if err != nil {
+		return err
+	}
+	mt, clean := meta3(&c.base, &mine, &c.meta)
+	if !clean {
+		if m.conflict(c.path, "its attributes changed on both sides", c.parent, spot{}) {
+			mt = c.meta
+		} else {
+			mt = mine
+		}
+	}
+	mt.atime, mt.mtime = mine.atime, mine.mtime
+	if c.bytes != nil {
+		take, err := m.bytes(c, target, r)
+		if err != nil {
+			return err
+		}
+		if take != nil {
+			m.images.contents[target] = take
+			mt.mtime = c.meta.mtime
+			if take != c.bytes {
+				mt.mtime = m.p.clock().UnixNano()
+			}
+		}
+	}
+	if m.images.contents[target] != nil || !mt.equal(&mine) {
+		m.images.metas[target] = mt
+	}
+	return nil
+}
+
+// target is the object of the parent that a change of the fork's goes to: its own, or, where the parent has put a new file
+// in its place, as editors do, that one. From then on the two are one.
+func (m *merge) target(c *mergeObject) (OID, error) {
+	o, found, err := m.p.getObject(c.parent)
+	if err != nil || !found || o.kind != unix.S_IFREG || c.dir == 0 || len(m.now.pathsOf(c.parent)) > 0 || m.comes[c.parent] {
+		return c.parent, err
+	}
+	cur, err := m.at(mergeName{at: c.at, dir: c.dir})
+	if err != nil || cur == 0 {
+		return c.parent, err
+	}
+	if r := m.objectRef(cur); r == nil || r.kind != unix.S_IFREG {
+		return c.parent, nil
+	}
+	v, found, err := m.f.j.Get(key(kMergedAs, uint64(c.fork)))
+	if err != nil {
+		return 0, err
+	}
+	if c.remember != nil {
+		v, found = c.remember, true
+	}
+	if found {
+		base, err := decodeMergeBase(v)
+		if err != nil {
+			return 0, err
+		}
+		base.parent = cur
+		m.later.Put(key(kMergedAs, uint64(c.fork)), base.encode())
+		m.later.Put(append(key(kMergedAt, uint64(c.at.dir)), c.at.name...), append(encodeNumber(uint64(c.fork)), encodeNumber(uint64(cur))...))
+	}
+	return cur, nil
+}
+
+// bytes decides about the bytes of a file that the fork changed; nil: they stay.
+func (m *merge) bytes(c *mergeObject, target OID, r *ref) (*content, error) {
+	if target == c.parent {
+		if same, err := m.parentSame(target); err != nil || same {
+			return c.bytes, err
+		}
+	}
+	rd, size, done, err := m.now.reader(r)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	theirs := &layer{e: m.p, live: zeros{}, size: c.bytes.size}
+	theirs = &layer{e: m.p, below: theirs, c: c.bytes, size: c.bytes.size}
+	if size == c.bytes.size {
+		if same, err := sameReaders(rd, theirs, size); err != nil || same {
+			return nil, err
+		}
+	}
+	was, ok, err := m.baseText(c.parent)
+	if err != nil {
+		return nil, err
+	}
+	if ok && size <= mergedText && c.bytes.size <= mergedText {
+		a, b := make([]byte, size), make([]byte, c.bytes.size)
+		if _, err := rd.ReadAt(a, 0); err != nil && err != io.EOF {
+			return nil, err
+		}
+		if _, err := theirs.ReadAt(b, 0); err != nil && err != io.EOF {
+			return nil, err
+		}
+		if text, clean := merge3(was, a, b); clean {
+			return m.keepReader(bytesReader(text), int64(len(text)))
+		}
+	}
+	if m.conflict(c.path, "changed on both sides", c.parent, spot{}) {
+		return c.bytes, nil
+	}
+	return nil, nil
+}
+
+// text is the bytes of a file that can be merged by line.
+func (m *merge) text(v *view, r *ref) ([]byte, bool, error) {
+	rd, size, done, err := v.reader(r)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	if size > mergedText {
+		return nil, false, nil
+	}
+	b := make([]byte, size)
+	if _, err := rd.ReadAt(b, 0); err != nil && err != io.EOF {
+		return nil, false, err
+	}
+	return b, true, nil
+}
+
+// baseText is what a file of the parent was at the last merge, or when the fork was made.
+func (m *merge) baseText(parent OID) ([]byte, bool, error) {
+	if m.recorded[parent] != nil {
+		return m.baseBytes(parent)
+	}
+	r := m.objectRef(parent)
+	if r == nil || r.kind != unix.S_IFREG {
+		return nil, false, nil
+	}
+	return m.text(m.f.lower.v, r)
+}
+
+// parentSame says whether the bytes of a file of the parent are what they were at the last merge, or when the fork was
+// made.
+func (m *merge) parentSame(id OID) (bool, error) {
+	r := m.objectRef(id)
+	if r == nil || r.kind != unix.S_IFREG {
+		return true, nil
+	}
+	if base := m.recorded[id]; base != nil {
+		sum, err := sumOf(m.now, r)
+		return sum == base.sum, err
+	}
+	if _, touched, err := m.p.sizeAt(m.info.epoch, id); err != nil || !touched && m.f.lower.v.contents[id] == nil {
+		return true, err
+	}
+	c := &comparer{a: m.now, b: m.f.lower.v}
+	return c.sameBytes(r, r)
+}
+
+// changedWithin says whether something that goes, or anything below it, is not as the fork knew it.
+func (m *merge) changedWithin(r *ref, depth int) (bool, error) {
+	if depth > maxDepth {
+		return true, nil
+	}
+	id, err := m.p.findOID(r.key)
+	if err != nil {
+		return false, err
+	}
+	if r.kind != unix.S_IFDIR {
+		if id == 0 || m.comes[id] {
+			return false, nil
+		}
+		same, err := m.parentSame(id)
+		return !same, err
+	}
+	names, err := m.now.list(r)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		sub, err := m.now.lookup(r, name)
+		if err != nil {
+			return false, err
+		}
+		if id != 0 {
+			if known, err := m.knew(id, name, sub); err != nil || !known {
+				return true, err
+			}
+		}
+		if changed, err := m.changedWithin(sub, depth+1); err != nil || changed {
+			return changed, err
+		}
+	}
+	return false, nil
+}
+
+// knew says whether the fork had something at a name of a directory of the parent.
+func (m *merge) knew(dir OID, name string, is *ref) (bool, error) {
+	id, err := m.p.findOID(is.key)
+	if err != nil {
+		return false, err
+	}
+	if fork := m.of[dir]; fork != 0 {
+		v, merged, err := m.f.j.Get(append(key(kMergedAt, uint64(fork)), name...))
+		if err != nil {
+			return false, err
+		}
+		if merged {
+			d := dec{b: v}
+			d.u()
+			return OID(d.u()) == id && id != 0, d.err
+		}
+	}
+	was, touched, err := m.p.entryAt(m.info.epoch, spot{dir, name})
+	if over, has := m.f.lower.v.entries[spot{dir, name}]; has {
+		was, touched = over, true
+	}
+	return !touched || was == id && id != 0, err
+}
+
+// meta3 merges attributes, each by itself.
+func meta3(base, mine, theirs *meta) (out meta, clean bool) {
+	out, clean = *mine, true
+	pick := func(b, a, t uint32) uint32 {
+		switch {
+		case t == b || t == a:
+			return a
+		case a == b:
+			return t
+		}
+		clean = false
+		return a
+	}
+	out.mode = pick(base.mode, mine.mode, theirs.mode)
+	out.uid, out.gid = pick(base.uid, mine.uid, theirs.uid), pick(base.gid, mine.gid, theirs.gid)
+	out.xattrs = map[string][]byte{}
+	for _, of := range []map[string][]byte{mine.xattrs, theirs.xattrs} {
+		for name := range of {
+			b, inBase := base.xattrs[name]
+			a, inMine := mine.xattrs[name]
+			t, inTheirs := theirs.xattrs[name]
+			take, has := a, inMine
+			switch {
+			case inTheirs == inBase && bytes.Equal(t, b), inTheirs == inMine && bytes.Equal(t, a):
+			case inMine == inBase && bytes.Equal(a, b):
+				take, has = t, inTheirs
+			default:
+				clean = false
+			}
+			if has {
+				out.xattrs[name] = take
+			}
+		}
+	}
+	return out, clean
+}
+
+// merge3 merges text by line. It is clean when no change of the one touches a change of the other, but for those that both
+// made; go-udiff, which makes the diffs too, is golang.org/x/tools' own, kept and fuzzed.
+func merge3(base, mine, theirs []byte) ([]byte, bool) {
+	for _, b := range [][]byte{base, mine, theirs} {
+		if bytes.IndexByte(b, 0) >= 0 {
+			return nil, false
+		}
+	}
+	x, y := udiff.Lines(string(base), string(mine)), udiff.Lines(string(base), string(theirs))
+	for _, a := range x {
+		for _, b := range y {
+			if a != b && a.Start <= b.End && b.Start <= a.End {
+				return nil, false
+			}
+		}
+	}
+	all, ok := udiff.Merge(x, y)
+	if !ok {
+		return nil, false
+	}
+	out, err := udiff.ApplyBytes(base, all)
+	return out, err == nil
+}
