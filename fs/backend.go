@@ -90,8 +90,12 @@ func options(m control.Move) overlay.MoveOptions {
 
 // Conflicts are why the agent's last move was refused.
 func (b *backend) Conflicts(a tasktree.Agent) []control.ConflictEntry {
+	return conflicts(b.Engine.ConflictsOf(a))
+}
+
+func conflicts(all []overlay.ConflictEntry) []control.ConflictEntry {
 	var out []control.ConflictEntry
-	for _, c := range b.Engine.ConflictsOf(a) {
+	for _, c := range all {
 		out = append(out, control.ConflictEntry{Path: c.Path, Agent: string(c.Agent), Task: uint64(c.Task), Title: c.Title, Started: c.Started,
 			Class: string(c.Class), Lost: c.Lost})
 	}

@@ -167,12 +167,15 @@ func (b *backend) Discard(by control.Caller, name tasktree.Agent, force bool) er
 	return nil
 }
 
-// Merge brings what a fork changed into this tree.
-func (b *backend) Merge(by control.Caller, name tasktree.Agent, _ control.Merging) (control.Moved, error) {
+// Merge brings what a fork changed into this tree, as a task of the caller's.
+func (b *backend) Merge(by control.Caller, name tasktree.Agent, how control.Merging) (control.Moved, error) {
 	if _, err := b.owned("merge", by, name); err != nil {
 		return control.Moved{}, err
 	}
-	return control.Moved{}, &control.Error{Op: "merge", What: string(name), Kind: control.Unsupported, Detail: "copy what you want from .tt/forks/" + string(name) + "/tree"}
+	r, err := b.Engine.Merge(overlay.ForkName(name), overlay.MergeOptions{
+		Agent: by.Agent, Strict: how.Strict, Force: overlay.Prefer(how.Prefer), DryRun: how.DryRun,
+	})
+	return b.moved("merge", by.Agent, r, err)
 }
 
 // owned is a fork that the caller may merge and discard: one of his own line, but not the fork's agent himself.
@@ -267,4 +270,6 @@ func (b *backend) ForkParent(name string) (tasktree.Agent, error) {
 }
 
 // ForkConflicts are why the last merge of a fork was refused.
-func (b *backend) ForkConflicts(name string) []control.ConflictEntry { return nil }
+func (b *backend) ForkConflicts(name string) []control.ConflictEntry {
+	return conflicts(b.Engine.MergeConflicts(overlay.ForkName(name)))
+}

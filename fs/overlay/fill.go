@@ -18,6 +18,15 @@ func (e *Engine) fill(n *node) error {
 		return err
 	}
 	defer unix.Close(path)
+	id, err := e.oidOf(n)
+	if err != nil {
+		return err
+	}
+	return e.fillFD(id, n.from, path)
+}
+
+// fillFD is fill for an object that is open with O_PATH.
+func (e *Engine) fillFD(id OID, from *origin, path int) error {
 	var st Stat
 	if err := statAt(path, "", &st); err != nil {
 		return err
@@ -25,10 +34,6 @@ func (e *Engine) fill(n *node) error {
 	m, err := readMeta(path, &st)
 	if err != nil {
 		return storeError("copy what the fork was made of", err)
-	}
-	id, err := e.oidOf(n)
-	if err != nil {
-		return err
 	}
 	_, at, err := e.originOf(id)
 	if err != nil {
@@ -39,28 +44,28 @@ func (e *Engine) fill(n *node) error {
 	if err := e.j.Commit(&b); err != nil {
 		return storeError("copy what the fork was made of", err)
 	}
-	if err := e.copyLower(n, path); err != nil {
+	if err := e.copyLower(from, path); err != nil {
 		return storeError("copy what the fork was made of", errors.Join(err, applyMeta(path, &m)))
 	}
 	// Writing has taken rights away, and set the time.
 	if err := applyMeta(path, &m); err != nil {
 		return storeError("copy what the fork was made of", err)
 	}
-	n.from.hollow.Store(false)
+	from.hollow.Store(false)
 	b.Reset()
-	b.Put(originKey(id), n.from.encode(at))
+	b.Put(originKey(id), from.encode(at))
 	b.Delete(key(kFilling, uint64(id)))
 	if err = e.point("filled"); err == nil {
 		err = e.j.Commit(&b)
 	}
 	if err != nil {
-		n.from.hollow.Store(true)
+		from.hollow.Store(true)
 	}
 	return storeError("copy what the fork was made of", err)
 }
 
 // copyLower copies the bytes of the lower into an inode of the upper that is open with O_PATH.
-func (e *Engine) copyLower(n *node, path int) error {
+func (e *Engine) copyLower(from *origin, path int) error {
 	fd, err := openAt(unix.AT_FDCWD, procPath(path), unix.O_RDWR|unix.O_NONBLOCK, 0)
 	if err == unix.EACCES && unix.Chmod(procPath(path), 0o600) == nil {
 		fd, err = openAt(unix.AT_FDCWD, procPath(path), unix.O_RDWR|unix.O_NONBLOCK, 0)
@@ -76,7 +81,7 @@ func (e *Engine) copyLower(n *node, path int) error {
 	if err := unix.Ftruncate(fd, 0); err != nil {
 		return err
 	}
-	if err := e.lower.copyTo(n.from.ref, fd); err != nil {
+	if err := e.lower.copyTo(from.ref, fd); err != nil {
 		return err
 	}
 	if e.opt.Power {

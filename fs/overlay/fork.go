@@ -75,6 +75,8 @@ type fork struct {
 	ForkInfo
 	e   *Engine
 	err error // why it is not open
+	// refused is why the last merge was refused.
+	refused []ConflictEntry
 }
 
 // oldest is the oldest epoch that a fork needs; 0: none. Preconditions: mu is held.

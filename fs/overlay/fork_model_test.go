@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -260,6 +261,8 @@ func runWorlds(t *testing.T, seed uint64, n int) {
 			ws.restart(w.rng.IntN(2) == 0)
 		case 10, 11:
 			ws.die(w)
+		case 13:
+			ws.merge(w)
 		case 12:
 			w.must(w.e.Archive())
 			w.must(second(w.e.Sweep()))
@@ -302,4 +305,35 @@ func tailOf() int {
 		return 1 << 20
 	}
 	return 60
+}
+
+// merge merges a fork and takes that back: what the parent was comes back exactly, and the fork stays as it is.
+func (ws *worlds) merge(w *world) {
+	if w.up == nil {
+		return
+	}
+	for _, o := range ws.all() {
+		o.left()
+		o.releaseOwn()
+	}
+	up := w.up
+	up.begin("merge")
+	was := up.e.Active(up.a.agent)
+	up.tasks[was] = up.a.fs.clone()
+	force := []Prefer{PreferNone, PreferMine, PreferTheirs}[w.rng.IntN(3)]
+	res, err := up.e.Merge(w.fork, MergeOptions{Force: force})
+	ws.note(w, "merge %q: %d paths, %v", force, res.Changed, err)
+	if err != nil && !errors.Is(err, Conflict) {
+		ws.fatal(w, "merge: %v", err)
+	}
+	if err != nil && force != PreferNone {
+		ws.fatal(w, "a forced merge: %v", err)
+	}
+	if err == nil && res.To != res.From {
+		if _, err := up.e.Switch(up.a.agent, was, MoveOptions{}); err != nil {
+			ws.fatal(w, "undo of a merge: %v", err)
+		}
+	}
+	up.names = map[dentry]NodeID{}
+	ws.check("after a merge was taken back")
 }

@@ -53,7 +53,8 @@ const (
 
 // Merge brings what a fork changed since it was made, or since the last merge, into this tree, as one task of the merging
 // agent, sealed. What both sides changed is merged line by line where it is text and the changes do not touch. Errors:
-// NoFork; Conflict, with the paths in ConflictsOf, and nothing has changed; NothingToDo; those of Switch.
+// NoFork; Conflict, with the paths in ConflictsOf, and nothing has changed; those of Switch. Where there is nothing to bring, no task
+// is made: To is From.
 func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
 	t := &e.forks
 	t.mu.Lock()
@@ -79,14 +80,25 @@ func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
 		return MoveResult{}, storeError("merge", err)
 	}
 	res, told, err := m.settle()
-	if err != nil || o.DryRun {
+	f.refused = m.conflicts
+	if err != nil || o.DryRun || res.From == res.To {
 		m.forget()
 		return res, err
 	}
-	if e.opt.Notify != nil && res.To != 0 {
+	if e.opt.Notify != nil {
 		e.opt.Notify.Changed(told)
 	}
 	return res, nil
+}
+
+// MergeConflicts are why the last merge of a fork was refused; empty when it was not.
+func (e *Engine) MergeConflicts(name ForkName) []ConflictEntry {
+	e.forks.mu.Lock()
+	defer e.forks.mu.Unlock()
+	if f := e.forks.all[name]; f != nil {
+		return slices.Clone(f.refused)
+	}
+	return nil
 }
 
 // merge is one merge under way.
@@ -104,6 +116,7 @@ type merge struct {
 	b        journal.Batch      // what the fork is to remember, without the prefix of its part
 
 	later     journal.Batch // the same, as far as it depends on the parent
+	put       bool          // blobs were
 	images    *images
 	conflicts []ConflictEntry
 	now       *view
@@ -142,15 +155,25 @@ func (m *merge) settle() (MoveResult, Changes, error) {
 	if m.o.DryRun {
 		return m.preview(im)
 	}
+	if m.put { // data before reference
+		if err := e.blobs.Sync(); err != nil {
+			return MoveResult{}, Changes{}, storeError("merge", err)
+		}
+	}
 	prefix := m.info.part()
 	if len(im.entries)+len(im.contents)+len(im.metas) == 0 {
 		err := e.j.Sub(prefix).Commit(&m.b)
+		return m.stay(), Changes{}, storeError("merge", err)
+	}
+	var marks journal.Batch
+	if err := e.ready(&marks, im); err != nil {
 		return MoveResult{}, Changes{}, storeError("merge", err)
 	}
 	mv, err := e.making("merge", tasktree.Task{Agent: m.o.Agent, Title: fmt.Sprintf("merge %s", m.info.Name)}, im)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
+	mv.first.PutAll(nil, &marks)
 	mv.first.PutAll(prefix, &m.b)
 	mv.first.PutAll(prefix, &m.later)
 	res, told, err := e.carryOut("merge", mv)
@@ -158,6 +181,12 @@ func (m *merge) settle() (MoveResult, Changes, error) {
 		e.event("merge agent=%s fork=%s task=%d changed=%d", m.o.Agent, m.info.Name, res.To, res.Changed)
 	}
 	return res, told, err
+}
+
+// stay is the result of a merge that makes no task.
+func (m *merge) stay() MoveResult {
+	at := m.p.Active(m.o.Agent)
+	return MoveResult{From: at, To: at}
 }
 
 func (m *merge) preview(im *images) (MoveResult, Changes, error) {
@@ -168,7 +197,9 @@ func (m *merge) preview(im *images) (MoveResult, Changes, error) {
 	then.lay(im)
 	then.index()
 	paths, err := m.p.compare(m.now, then, im)
-	return MoveResult{Paths: paths, Changed: len(paths)}, Changes{}, err
+	res := m.stay()
+	res.Paths, res.Changed = paths, len(paths)
+	return res, Changes{}, err
 }
 
 // want is the images of the task: what of the fork's changes goes in. It is asked again when what it looked at may have

@@ -97,7 +97,7 @@ func (m *merge) makeBelow(v *view, r *ref, fork, id OID, fd int) error {
 		if err != nil {
 			return err
 		}
-		n := mergeName{at: spot{fork, name}, path: name, dir: id, to: there, fork: subFork}
+		n := mergeName{at: spot{fork, name}, path: name, dir: id, to: there, fork: subFork, new: m.made[subFork] != 0}
 		if up, inTree := m.f.pathOf(fork, 0); inTree {
 			n.path = joinPath(up, name)
 		}

@@ -38,10 +38,10 @@ func TestMergeOps(t *testing.T) {
 			if len(dry.Paths) == 0 && res.Changed > 0 {
 				t.Errorf("the dry run tells nothing, the merge %v", res.Paths)
 			}
-			if again := s.merged(MergeOptions{}); again.To != 0 {
+			if again := s.merged(MergeOptions{}); again.To != again.From {
 				t.Errorf("a second merge changes %v", again.Paths)
 			}
-			if res.To != 0 {
+			if res.To != res.From {
 				is := s.tree()
 				s.undo()
 				s.names = map[dentry]NodeID{}
@@ -118,7 +118,7 @@ func TestMergeText(t *testing.T) {
 					if got := read(); got != c.mine {
 						t.Errorf("by force of mine it became %q", got)
 					}
-					if res := s.merged(MergeOptions{}); res.To != 0 {
+					if res := s.merged(MergeOptions{}); res.To != res.From {
 						t.Errorf("what was decided comes again: %v", res.Paths)
 					}
 					theirs(f, "all\x00other\n")
@@ -185,5 +185,76 @@ func TestMergeStrict(t *testing.T) {
 	s.merged(MergeOptions{})
 	if s.seen()["new"] != f.seen()["new"] {
 		t.Error("it was not merged")
+	}
+}
+
+// TestMergeDeath dies at every point of a merge: it is made or not, one undo takes it back, and it can be made again.
+func TestMergeDeath(t *testing.T) {
+	t.Parallel()
+	for n := 0; ; n++ {
+		s := forkTree(t)
+		s.begin("before")
+		base := s.tree()
+		f := s.fork("one")
+		s.must(f.mkdirAll("new/below"))
+		s.must(f.create("new/below/f", "new", 0o600))
+		s.must(f.link("new/below/f", "new/g"))
+		s.must(f.rename("d", "new/d", 0))
+		s.must(f.write("new/d/b", 7, "changed"))
+		s.must(f.chmod("a", 0o600))
+		s.must(f.unlink("l"))
+		want := f.seen()
+		s.dieAt(n)
+		at, died := s.dies(func() { second(s.e.Merge("one", MergeOptions{})) })
+		if died {
+			s.close()
+			s.open()
+		}
+		s.names = map[dentry]NodeID{}
+		if differ(s.tree(), base) != "" {
+			s.same(s.seen(), want, "after a death at "+at)
+			s.undo()
+			s.names = map[dentry]NodeID{}
+			s.same(s.tree(), base, "undone after a death at "+at)
+			s.redo()
+		} else {
+			s.merged(MergeOptions{})
+		}
+		s.names = map[dentry]NodeID{}
+		s.same(s.seen(), want, "in the end, after a death at "+at)
+		s.same(s.forked("one").seen(), want, "the fork after a death at "+at)
+		s.must(second(s.e.Sweep()))
+		s.verify()
+		if !died {
+			if n < 8 {
+				t.Errorf("there are only %d points", n)
+			}
+			break
+		}
+	}
+}
+
+// TestMergeNested merges a fork of a fork into the fork, and that into the workspace.
+func TestMergeNested(t *testing.T) {
+	for _, c := range parentChanges {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := forkTree(t)
+			base := s.tree()
+			f := s.fork("one")
+			g := f.fork("one")
+			s.must(c.do(g))
+			want := g.seen()
+			f.merged(MergeOptions{})
+			s.same(f.seen(), want, "the fork")
+			s.same(s.tree(), base, "the workspace")
+			s.merged(MergeOptions{})
+			s.same(s.seen(), want, "the workspace, merged")
+			s.same(g.seen(), want, "the fork of the fork")
+			if res := s.merged(MergeOptions{}); res.Changed > 0 {
+				t.Errorf("a second merge brings %v", res.Paths)
+			}
+			s.verify()
+		})
 	}
 }
