@@ -176,11 +176,7 @@ func (m *merge) settle() (MoveResult, Changes, error) {
 	mv.first.PutAll(nil, &marks)
 	mv.first.PutAll(prefix, &m.b)
 	mv.first.PutAll(prefix, &m.later)
-	res, told, err := e.carryOut("merge", mv)
-	if err == nil {
-		e.event("merge agent=%s fork=%s task=%d changed=%d", m.o.Agent, m.info.Name, res.To, res.Changed)
-	}
-	return res, told, err
+	return e.carryOut("merge", mv)
 }
 
 // stay is the result of a merge that makes no task.
