@@ -87,9 +87,6 @@ func (im *images) within(o *images) bool {
 // making is a move that makes a task and does it: its images say what the workspace is to be, as those of an undone task
 // do. The task is recorded with the move, in one record: after a death there are both or neither.
 func (e *Engine) making(op string, k tasktree.Task, im *images) (*mover, error) {
-	if err := e.fillImages(im); err != nil {
-		return nil, err
-	}
 	e.tasks.mu.Lock()
 	defer e.tasks.mu.Unlock()
 	if r := []rune(k.Title); len(r) > 60 {
@@ -102,11 +99,6 @@ func (e *Engine) making(op string, k tasktree.Task, im *images) (*mover, error) 
 	m := &mover{e: e, made: k.ID, makes: im, seen: newImages()}
 	m.first.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
 	im.put(&m.first, nil, k.ID)
-	if e.lower != nil {
-		for at := range im.entries {
-			m.first.Put(takenKey(at.dir, at.name), nil) // as for every name that a task touches
-		}
-	}
 	for _, t := range im.things() {
 		if !e.timesOnly(im, t) {
 			m.first.Put(t.key(k.ID), share{}.encode())
