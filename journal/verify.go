@@ -159,6 +159,9 @@ func (j *Journal) verifyIndex(ctx context.Context, v *view, n *Counts, tell func
 		}
 		return fail("verify", j.idx.dir, ErrIO, err)
 	}
+	if ctx.Err() != nil {
+		return ctx.Err() // what was counted is not all
+	}
 	m, _, err := j.idx.readMeta()
 	if err != nil {
 		tell(Problem{Path: j.idx.dir, What: err.Error()})
