@@ -175,6 +175,9 @@ func (b *backend) Merge(by control.Caller, name tasktree.Agent, how control.Merg
 	r, err := b.Engine.Merge(overlay.ForkName(name), overlay.MergeOptions{
 		Agent: by.Agent, Strict: how.Strict, Force: overlay.Prefer(how.Prefer), DryRun: how.DryRun,
 	})
+	if err == nil && (how.DryRun || r.To == 0) {
+		return control.Moved{From: r.From, To: r.To, Paths: changes(r.Paths)}, nil // nobody's task has changed
+	}
 	return b.moved("merge", by.Agent, r, err)
 }
 
