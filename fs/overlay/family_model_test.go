@@ -130,7 +130,7 @@ func TestManyAgents(t *testing.T) {
 		rounds, each = 20, 20
 	}
 	s := newStand(t, 1)
-	s.set = func(o *Options) { o.Notify = nil } // each drops by itself what its own moves change
+	s.set = func(o *Options) { o.Notify, o.Events = nil, nil } // each drops by itself what its own moves change
 	s.reopen()
 	all := make([]*machine, agents)
 	for i := range all {
