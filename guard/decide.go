@@ -8,7 +8,7 @@ func (s *State) Decide(q *Question, p *Policy) Verdict {
 		return allowed
 	}
 	v := s.decide(q, p)
-	if v.Allow && q.Op == Exchange {
+	if v.Allow && q.Op == Exchange && !q.Other.Dir {
 		other := *q
 		other.File, other.Path, other.SizeBytes = q.Other.File, q.Other.Path, q.Other.SizeBytes
 		v = s.decide(&other, p)

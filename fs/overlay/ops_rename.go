@@ -184,8 +184,16 @@ func (r *renaming) judge(c *Caller, from, to guard.Path) error {
 		return nil
 	}
 	if r.flags&RenameExchange != 0 {
-		q := guard.Question{Op: guard.Exchange, Path: from, Other: guard.End{File: fileOf(r.b.n.ident()), Path: to, SizeBytes: int64(r.b.st.Size), Dir: r.b.n.dir != nil}}
-		return r.e.judge(c, q, r.a.n, &r.a.st)
+		a, b := r.a, r.b
+		if a.n.dir != nil {
+			// The guard is asked about files: a directory may only be the other end.
+			a, b, from, to = b, a, to, from
+		}
+		if a.n.dir != nil {
+			return nil
+		}
+		q := guard.Question{Op: guard.Exchange, Path: from, Other: guard.End{File: fileOf(b.n.ident()), Path: to, SizeBytes: int64(b.st.Size), Dir: b.n.dir != nil}}
+		return r.e.judge(c, q, a.n, &a.st)
 	}
 	if r.b.n.dir != nil {
 		return nil
