@@ -248,7 +248,8 @@ func (m *merge) want() (*images, error) {
 	return m.images, nil
 }
 
-// conflict tells of a path that both sides changed; take says whether the fork's goes in all the same.
+// conflict tells of a path that both sides changed; take says whether the fork's goes in all the same. Logs and caches stay
+// as they are here. So does git's index, which every `git status` writes anew, unless the fork did more with git than that.
 func (m *merge) conflict(path, what string, obj OID, at spot) (take bool) {
 	switch m.o.Force {
 	case PreferMine:
@@ -256,7 +257,14 @@ func (m *merge) conflict(path, what string, obj OID, at spot) (take bool) {
 	case PreferTheirs:
 		return true
 	}
-	c := ConflictEntry{Path: path, Lost: what}
+	class := m.p.classes.of(path)
+	switch {
+	case gitIndex(path):
+		return m.usedGit(path)
+	case class == Temp:
+		return false
+	}
+	c := ConflictEntry{Path: path, Class: class, Lost: what}
 	for _, t := range []thing{{obj: obj}, {at: at}} {
 		if t.obj == 0 && t.at.dir == 0 {
 			continue
@@ -269,6 +277,15 @@ func (m *merge) conflict(path, what string, obj OID, at spot) (take bool) {
 	}
 	m.conflicts = append(m.conflicts, c)
 	return false
+}
+
+// usedGit says whether the fork changed anything beside the index of a repository.
+func (m *merge) usedGit(index string) bool {
+	within := func(path string) bool {
+		return strings.HasPrefix(path, index[:strings.LastIndexByte(index, '/')+1]) && !gitIndex(path)
+	}
+	return slices.ContainsFunc(m.names, func(n mergeName) bool { return within(n.path) }) ||
+		slices.ContainsFunc(m.objects, func(o mergeObject) bool { return within(o.path) })
 }
 
 // strict refuses what the fork's agents have read and the parent has changed since.
