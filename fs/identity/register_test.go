@@ -2,9 +2,6 @@ package identity
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -381,23 +378,6 @@ func TestEnteredTask(t *testing.T) {
 	enter(21, 18, 20)
 	enter(22, 18, 18)
 	enter(11, 18, 18) // older than all that is known
-
-	// Within one tick the number of the youngest process tells.
-	f.pass(time.Second)
-	youngest := func(pid int) {
-		if err := os.WriteFile(filepath.Join(f.dir, "loadavg"), fmt.Appendf(nil, "0.00 0.00 0.00 1/99 %d\n", pid), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	youngest(30)
-	r.Activated("main", 30)
-	f.put(entry{pid: 31, ppid: 10, session: 10, start: f.ticks(), comm: "early"})
-	youngest(31)
-	r.Activated("main", 18) // an undo
-	f.put(entry{pid: 32, ppid: 10, session: 10, start: f.ticks(), comm: "late"})
-	f.pass(time.Second)
-	enter(31, 18, 30)
-	enter(32, 18, 18)
 	for i := range 3 * maxActivations {
 		f.pass(time.Second)
 		r.Activated("main", tasktree.TaskID(100+i))
