@@ -29,6 +29,9 @@ func TestEnteredWithinATick(t *testing.T) {
 	youngest(31)
 	r.Activated("main", 18) // an undo
 	f.put(entry{pid: 32, ppid: 10, session: 10, start: f.ticks(), comm: "late"})
+	f.pass(time.Second)
+	youngest(maxPID - 2)
+	r.Activated("main", 39)
 	youngest(maxPID - 1)
 	r.Activated("main", 40)
 	f.put(entry{pid: 300, ppid: 10, session: 10, start: f.ticks(), comm: "again"}) // the numbers have begun anew
