@@ -96,7 +96,7 @@ func (m *machine) undoAndRedo() {
 
 // TestFamilyModel holds moves of a family against a naive filesystem. TTFS_NIGHTLY=1 does many more.
 func TestFamilyModel(t *testing.T) {
-	seeds, n := uint64(6), 1500
+	seeds, n := uint64(8), 1500
 	if underRace {
 		seeds, n = 2, 700
 	}

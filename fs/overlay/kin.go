@@ -7,8 +7,15 @@ import "github.com/ttfs/ttfs/tasktree"
 // be right. So when a member is about to change bytes that another member's task, still under way, has not kept although it
 // has touched the file before, they are kept for that one too. Strangers never move together, and pay nothing.
 
-// kin keeps for the family what was just kept for the change's own task. Preconditions: n.mu is held.
+// kin keeps for the family what was just kept for the change's own task: all of it, which is more than what changes, since
+// of what its own task has it asks no more. Preconditions: n.mu is held.
 func (ch *change) kin(n *node, fd int, from, to int64) error {
+	for _, p := range ch.contents[len(ch.contents)-1].pieces {
+		if from >= to {
+			from, to = p.off, p.off+p.size
+		}
+		from, to = min(from, p.off), max(to, p.off+p.size)
+	}
 	id, err := ch.self(n)
 	if err != nil || id == 0 {
 		return err
