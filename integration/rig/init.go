@@ -74,7 +74,7 @@ func ext4(image, dir string) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Truncate(4 << 30); err != nil {
+	if err := f.Truncate(16 << 30); err != nil {
 		return err
 	}
 	mkfs, err := exec.LookPath("mkfs.ext4")
@@ -82,7 +82,7 @@ func ext4(image, dir string) error {
 		mkfs = "/usr/sbin/mkfs.ext4"
 	}
 	for _, args := range [][]string{
-		{mkfs, "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1", image},
+		{mkfs, "-q", "-F", "-m", "0", "-i", "8192", "-E", "lazy_itable_init=1,lazy_journal_init=1", image},
 		{"mount", "-o", "loop,user_xattr,acl,nobarrier", image, dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
