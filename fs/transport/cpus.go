@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,6 +60,15 @@ func parseCPUs(text string) ([]int, error) {
 		}
 	}
 	return list, nil
+}
+
+// runsOn is the CPU that the calling thread is on; -1 when the kernel does not say.
+func runsOn() int {
+	var cpu uint32
+	if _, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); errno != 0 {
+		return -1
+	}
+	return int(cpu)
 }
 
 // pin keeps the calling thread on a CPU. False: this process may not use it.

@@ -27,6 +27,11 @@
 //   - threads for the queues of CPUs that are not online share one ring. The first request in such a queue starts a thread
 //     of its own for it.
 //
+// A CPU that a cpuset forbids to the daemon has threads as every other, which run elsewhere: a caller there waits for one to
+// wake up, as it does the classic way, and its queue cannot be kicked, so that it goes on with the next request from that
+// CPU or when what the handlers wait for has come to the end of its patience. Callers most often share the daemon's cpuset.
+// A thread that lost its CPU (taken offline, or to a cpuset) goes back to it when it can.
+//
 // Rejected: a list of operations that leave their thread. The list is never complete (any handler may meet the engine's
 // gate while a move has it), the hand-over is slow, and reports back to a ring must wake its thread by yet another ring
 // operation.

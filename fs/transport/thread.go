@@ -13,6 +13,8 @@ import (
 const (
 	// noCPU is of a thread that is not pinned.
 	noCPU = -1
+	// repin is how many requests a thread serves between two looks at where it runs.
+	repin = 1024
 	// stopUser marks the completion of the watch on rings.stop; entries have their index.
 	stopUser = ^uint64(0)
 )
@@ -93,11 +95,7 @@ func (t *thread) prepare() (err error) {
 	if t.cpu != noCPU {
 		var ok bool
 		if t.free, ok = affinity(); ok {
-			t.pinned = pin(t.cpu)
-		}
-		if !t.pinned {
-			// Without it io_uring is slower than the classic way, and a queue could not be kicked.
-			return fmt.Errorf("this process may not run on CPU %d (a cpuset)", t.cpu)
+			t.pinned = pin(t.cpu) // a cpuset may forbid it: then who calls on that CPU waits for another to wake up
 		}
 	}
 	for _, e := range t.entries {
@@ -144,6 +142,7 @@ func (t *thread) register() error {
 
 // serve handles requests until the kernel has ended all entries, or the thread is stopped.
 func (t *thread) serve() {
+	served := 0
 	for live := len(t.entries); live > 0; {
 		c, err := t.ring.wait()
 		if err != nil {
@@ -169,6 +168,17 @@ func (t *thread) serve() {
 		t.handle(e)
 		t.ring.commit(t.r.dev, e.q.id, e.req.commit, c.user)
 		e.q.idle.Add(1)
+		if served++; served%repin == 0 && t.cpu != noCPU {
+			t.stay()
+		}
+	}
+}
+
+// stay goes back to the queue's CPU, from which the kernel moves a thread when the CPU goes offline, or the process into
+// another cpuset. While that lasts, the queue is served from elsewhere.
+func (t *thread) stay() {
+	if runsOn() != t.cpu {
+		t.pinned = pin(t.cpu)
 	}
 }
 

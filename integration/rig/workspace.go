@@ -77,7 +77,13 @@ func (w *Workspace) Path(name string) string { return filepath.Join(w.Dir, name)
 // Mount mounts the workspace; the test fails when that fails.
 func (w *Workspace) Mount(flags ...string) {
 	w.t.Helper()
-	w.TTFSIn("/", append(append([]string{"mount"}, flags...), w.Dir)...).OK()
+	w.Adopt(w.TTFSIn("/", append(append([]string{"mount"}, flags...), w.Dir)...))
+}
+
+// Adopt takes the mount that a command has made, as Mount does its own.
+func (w *Workspace) Adopt(made *Result) {
+	w.t.Helper()
+	made.OK()
 	if !w.Mounted() {
 		w.t.Fatalf("ttfs mount said that it serves, but %s is no FUSE mount", w.Dir)
 	}
