@@ -20,6 +20,7 @@ type face struct {
 
 	main   *space // the workspace itself
 	ids    *identity.Resolver
+	carry  *carrier
 	log    *slog.Logger
 	server kernel
 	owner  fuse.Owner // of the workspace: everything below .tt is its

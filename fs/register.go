@@ -53,7 +53,7 @@ func (b *backend) Register(by control.Caller, r control.Registration) error {
 	if fresh {
 		b.Engine.SetParent(r.Name, r.Parent)
 	}
-	if err := b.ids.RegisterFor(uint32(by.PID), pid, r.Name, r.Parent); err != nil {
+	takeBack := func() {
 		if fresh {
 			b.Engine.SetParent(r.Name, "")
 		}
@@ -62,6 +62,14 @@ func (b *backend) Register(by control.Caller, r control.Registration) error {
 				b.logger.Warn("an agent that was not registered keeps its isolation", "agent", r.Name, "err", e)
 			}
 		}
+	}
+	if err := b.ids.RegisterFor(uint32(by.PID), pid, r.Name, r.Parent); err != nil {
+		takeBack()
+		return controlError("agent", err)
+	}
+	if err := b.f.carry.saveOne(pid); err != nil {
+		b.ids.Unregister(pid, r.Name)
+		takeBack()
 		return controlError("agent", err)
 	}
 	if p := b.ids.Parent(r.Name); p != "" {
@@ -143,6 +151,7 @@ func (b *backend) End(by control.Caller, a tasktree.Agent) error {
 	}
 	b.ids.End(a)
 	b.f.endAgent(a)
+	b.f.carry.trySave()
 	return nil
 }
 

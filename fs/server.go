@@ -108,6 +108,10 @@ func Mount(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.carry = &carrier{ids: f.ids, e: s.engine, log: o.Logger}
+	if err := f.carry.restore(); err != nil {
+		return nil, err
+	}
 	for _, a := range s.engine.Agents() {
 		f.ids.Activated(a, s.engine.Active(a))
 	}
@@ -187,6 +191,7 @@ func (s *Server) serve() error {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.done.Go(func() { s.sweep(ctx) })
+	s.done.Go(func() { s.face.carry.run(ctx) })
 	s.done.Go(func() { s.keepLimits(ctx, s.store.config.limits(s.store.tt)) })
 	return nil
 }

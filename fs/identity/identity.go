@@ -22,7 +22,7 @@
 //	Resolver.sweeping
 //	  Resolver.mu
 //
-// Nothing is kept on disk.
+// Nothing is kept on disk here; what a later daemon must be told is given out and taken in again (Carry, Restore).
 package identity
 
 import (
