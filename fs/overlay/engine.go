@@ -146,6 +146,7 @@ type Engine struct {
 	movingMu sync.RWMutex
 	tasks    taskTable
 	objs     objTable
+	dirs     fdCache // those that a move or a merge comes to
 	nodes    nodeTable
 	// places is held for writing while a name of an inode and the node's place change together, and for reading where
 	// both are looked at together.

@@ -74,6 +74,8 @@ func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
 	// What is put into hold and made blobs now is named in the journal only when the task is recorded.
 	e.pruneMu.Lock()
 	defer e.pruneMu.Unlock()
+	defer e.keepOpen()()
+	defer f.e.keepOpen()()
 	m := &merge{p: e, f: f.e, info: &f.ForkInfo, o: o, made: map[OID]OID{}}
 	if err := m.gather(); err != nil {
 		m.forget()

@@ -108,6 +108,7 @@ func (e *Engine) move(op string, a tasktree.Agent, o MoveOptions, plan func(*tas
 func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
 	e.past.Lock()
 	defer e.past.Unlock()
+	defer e.keepOpen()()
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}

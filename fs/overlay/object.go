@@ -300,6 +300,14 @@ func (e *Engine) openDir(id OID, depth int) (fd int, done func(), err error) {
 	if id == rootOID {
 		return e.root, func() {}, nil
 	}
+	if fd, done, ok := e.dirs.get(dirKey{id: id}); ok {
+		var st Stat
+		if statAt(fd, "", &st) == nil && st.Nlink > 0 {
+			return fd, done, nil
+		}
+		done()
+		e.dirs.drop(dirKey{id: id})
+	}
 	o, found, err := e.getObject(id)
 	if err != nil {
 		return -1, nil, err
@@ -325,7 +333,7 @@ func (e *Engine) openDir(id OID, depth int) (fd int, done func(), err error) {
 		return fd
 	}
 	if fd := try(e.hold, holdName(id)); fd >= 0 {
-		return fd, func() { unix.Close(fd) }, nil
+		return fd, e.dirs.put(dirKey{id: id}, fd), nil
 	}
 	for _, s := range []spot{o.at, o.was} {
 		if s.dir == 0 {
@@ -339,7 +347,7 @@ func (e *Engine) openDir(id OID, depth int) (fd int, done func(), err error) {
 		fd := try(up, s.name)
 		done()
 		if fd >= 0 {
-			return fd, func() { unix.Close(fd) }, nil
+			return fd, e.dirs.put(dirKey{id: id}, fd), nil
 		}
 	}
 	if unknown != nil {

@@ -20,6 +20,7 @@ func (e *Engine) remake(op string, a tasktree.Agent, title string, o MoveOptions
 func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveOptions, want func() (*images, error)) (MoveResult, Changes, error) {
 	e.past.Lock()
 	defer e.past.Unlock()
+	defer e.keepOpen()()
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
