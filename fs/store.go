@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,15 +18,19 @@ import (
 )
 
 // formatLine is the whole of `.tt/format`. The number is that of the layout of the store.
-const formatLine = "ttfs 1\n"
+const formatLine = "ttfs 2\n"
+
+// olderFormats are read as they are, and become formatLine before anything is written that they do not have.
+var olderFormats = []string{"ttfs 1\n"}
 
 // store is an open `.tt`, with the journal and the blobs, which may be elsewhere.
 type store struct {
 	dir string // where the journal and the blobs are
 	// elsewhere: dir is not below .tt.
 	elsewhere bool
-	root      int // the workspace
-	tt        int // .tt
+	older     bool // it has one of olderFormats
+	root      int  // the workspace
+	tt        int  // .tt
 	lock      *os.File
 	log       *eventLog
 	journal   *journal.Journal
@@ -82,6 +87,11 @@ func openStore(o storeOptions) (s *store, err error) {
 	if s.lock != nil {
 		if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			return s, &overlay.Error{Op: "open", Path: o.dir, Kind: overlay.Locked, Err: errors.New("a ttfs daemon serves this workspace already; `ttfs status` says which, `ttfs unmount` ends it")}
+		}
+	}
+	if s.older && !o.readOnly {
+		if err := s.writeFormat(int(uid), int(gid)); err != nil {
+			return s, err
 		}
 	}
 	if err := s.locate(o, int(uid), int(gid)); err != nil {
@@ -179,6 +189,8 @@ func (s *store) openTT(o storeOptions, uid, gid int) (err error) {
 		return err
 	case !bytes.HasPrefix(format, []byte("ttfs ")):
 		return foreign(o.dir, "ttfs did not make it; move it away to use ttfs here")
+	case slices.Contains(olderFormats, string(format)):
+		s.older = true
 	case string(format) != formatLine:
 		return foreign(o.dir, fmt.Sprintf("its format is %q and this ttfs knows only %q; use the ttfs that wrote it, or a newer one", strings.TrimSpace(string(format)), strings.TrimSpace(formatLine)))
 	}
@@ -224,6 +236,11 @@ func (s *store) fillTT(uid, gid int) error {
 		return fmt.Errorf("make .tt/.gitignore: %w", err)
 	}
 	giveTo(s.tt, ".gitignore", uid, gid)
+	return s.writeFormat(uid, gid)
+}
+
+// writeFormat says that the store has this ttfs's format, whole or not at all.
+func (s *store) writeFormat(uid, gid int) error {
 	if err := os.WriteFile(fdPath(s.tt, "format.new"), []byte(formatLine), 0o600); err != nil {
 		return fmt.Errorf("make .tt/format: %w", err)
 	}

@@ -132,7 +132,7 @@ func (e *Engine) archiveTask(id tasktree.TaskID) error {
 	}
 	for _, o := range sortedOIDs(im.contents) {
 		for i := range im.contents[o].pieces {
-			if p := &im.contents[o].pieces[i]; p.kind == pieceCopy || p.kind == pieceInline && p.size >= archiveInline {
+			if p := &im.contents[o].pieces[i]; p.kind == pieceCopy || p.inRecord() && p.size >= archiveInline {
 				work = append(work, o)
 				break
 			}
@@ -172,7 +172,7 @@ func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
 	var copies []copyID
 	for i := range im.contents[o].pieces {
 		p := &im.contents[o].pieces[i]
-		if p.kind != pieceCopy && (p.kind != pieceInline || p.size < archiveInline) {
+		if p.kind != pieceCopy && (!p.inRecord() || p.size < archiveInline) {
 			continue
 		}
 		q, err := e.toBlob(p)

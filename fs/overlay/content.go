@@ -54,6 +54,8 @@ func (e *Engine) capture(fd int, gaps []span) (pieces []piece, err error) {
 			pieces = nil
 		}
 	}()
+	buf := e.small.Get().(*[]byte)
+	defer e.small.Put(buf)
 	for _, g := range gaps {
 		if g.to-g.from > smallBytes {
 			id, err := e.copyOut(fd, g)
@@ -68,7 +70,7 @@ func (e *Engine) capture(fd int, gaps []span) (pieces []piece, err error) {
 				pieces = append(pieces, piece{off: s.from, size: s.to - s.from, kind: pieceHole})
 				return nil
 			}
-			b := make([]byte, s.to-s.from)
+			b := (*buf)[:s.to-s.from]
 			n, err := preadFull(fd, b, s.from)
 			if err != nil {
 				return err
@@ -76,7 +78,7 @@ func (e *Engine) capture(fd int, gaps []span) (pieces []piece, err error) {
 			if n < len(b) {
 				return fmt.Errorf("the file became shorter while it was read: %w", io.ErrUnexpectedEOF)
 			}
-			pieces = append(pieces, piece{off: s.from, size: s.to - s.from, kind: pieceInline, data: b})
+			pieces = append(pieces, keepData(s.from, b))
 			return nil
 		}
 		err = extents(fd, g.from, g.to, take)
@@ -199,8 +201,9 @@ func (zeros) ReadAt(b []byte, off int64) (int, error) { clear(b); return len(b),
 // openPiece opens the bytes of a piece. Errors: Damaged.
 func (e *Engine) openPiece(p *piece) (*pieceReader, error) {
 	switch p.kind {
-	case pieceInline:
-		return &pieceReader{ReaderAt: bytesReader(p.data), fd: -1}, nil
+	case pieceInline, piecePacked:
+		b, err := p.unpack()
+		return &pieceReader{ReaderAt: bytesReader(b), fd: -1}, err
 	case pieceCopy:
 		fd, err := openAt(e.hold, copyName(p.copy), unix.O_RDONLY|unix.O_NOFOLLOW, 0)
 		if err != nil {

@@ -36,7 +36,7 @@ func FuzzObject(f *testing.F) {
 
 func FuzzPiece(f *testing.F) {
 	for _, p := range []piece{
-		{size: 3, data: []byte("abc")}, {size: 1 << 40, kind: pieceHole}, {size: 9, kind: pieceCopy, copy: 4},
+		{size: 3, data: []byte("abc")}, keepData(0, make([]byte, 5000)), {size: 1 << 40, kind: pieceHole}, {size: 9, kind: pieceCopy, copy: 4},
 		{size: 9, kind: pieceBlob, holes: []span{{1, 2}, {5, 9}}},
 	} {
 		f.Add(p.encode(), int64(4096))

@@ -37,13 +37,14 @@ const (
 	pieceHole                    // nowhere: a hole
 	pieceCopy                    // in a file in hold, from its start, with its holes
 	pieceBlob                    // in the store
+	piecePacked                  // in the record, compressed
 )
 
 // piece is bytes [off, off+size) of a file.
 type piece struct {
 	off, size int64
 	kind      pieceKind
-	data      []byte   // pieceInline
+	data      []byte   // pieceInline, piecePacked
 	copy      copyID   // pieceCopy
 	ref       [32]byte // pieceBlob
 	holes     []span   // pieceBlob: what of it was a hole, relative to off
@@ -54,7 +55,7 @@ func (p *piece) encode() []byte {
 	e.u(uint64(p.kind))
 	e.u(uint64(p.size))
 	switch p.kind {
-	case pieceInline:
+	case pieceInline, piecePacked:
 		e.raw(p.data)
 	case pieceCopy:
 		e.u(uint64(p.copy))
@@ -76,6 +77,10 @@ func decodePiece(off int64, b []byte) (piece, error) {
 	case pieceInline:
 		p.data = slices.Clone(d.raw())
 		if int64(len(p.data)) != p.size {
+			d.err = errShort
+		}
+	case piecePacked:
+		if p.data = slices.Clone(d.raw()); !packedSize(p.data, p.size) {
 			d.err = errShort
 		}
 	case pieceHole:

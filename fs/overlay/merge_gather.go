@@ -289,10 +289,11 @@ func (m *merge) keepReader(rd io.ReaderAt, size int64) (*content, error) {
 	}
 	p := piece{size: size}
 	if size <= smallBytes {
-		p.data = make([]byte, size)
-		if _, err := rd.ReadAt(p.data, 0); err != nil && err != io.EOF {
+		b := make([]byte, size)
+		if _, err := rd.ReadAt(b, 0); err != nil && err != io.EOF {
 			return nil, err
 		}
+		p = keepData(0, b)
 	} else {
 		ref, n, err := m.p.blobs.PutReader(io.NewSectionReader(rd, 0, size))
 		if err != nil {

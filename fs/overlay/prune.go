@@ -165,7 +165,10 @@ func (e *Engine) taskBytes(id tasktree.TaskID) (int64, error) {
 	}
 	for _, c := range im.contents {
 		for _, p := range c.pieces {
-			if p.kind != pieceHole {
+			switch {
+			case p.inRecord():
+				n += int64(len(p.data))
+			case p.kind != pieceHole:
 				n += p.size
 			}
 		}

@@ -129,6 +129,15 @@ var damages = []struct {
 		s.spoil(k)
 	}, "an image of task", false},
 	{"a piece", func(s *stand, _ []tasktree.TaskID) { k, _ := s.pieceOf(pieceInline); s.spoil(k) }, "an image of task", false},
+	{"a packed piece", func(s *stand, _ []tasktree.TaskID) {
+		k, p := s.pieceOf(piecePacked)
+		for i := 4; i < len(p.data); i++ { // the length that it tells, before that, still fits
+			p.data[i] = 0xff
+		}
+		var b journal.Batch
+		b.Put(k, p.encode())
+		s.must(s.e.j.Commit(&b))
+	}, "its content as it is", false},
 	{"a task in the middle", func(s *stand, ids []tasktree.TaskID) { s.spoil(key(kTask, uint64(ids[2]))) }, "one cannot go back beyond it", false},
 	{"an active task", func(s *stand, _ []tasktree.TaskID) { s.spoil(append([]byte{kActive}, "a"...)) }, "the newest", false},
 	{"where redo goes", func(s *stand, _ []tasktree.TaskID) {
@@ -162,8 +171,10 @@ func TestRepair(t *testing.T) {
 		t.Run(strings.ReplaceAll(d.name, " ", "_"), func(t *testing.T) {
 			s, ids, ends, _ := years(t)
 			s.must(s.rewrite("mid", strings.Repeat("M", 1<<20)))
+			s.must(s.create("text", strings.Repeat("some text\n", 200), 0o644))
 			s.must(s.e.Archive())
 			s.begin("copies")
+			s.must(s.rewrite("text", "none")) // and these in the record
 			s.must(s.rewrite("mid", "short")) // its bytes stay in a copy: the task is not archived
 			s.must(s.unlink("run"))
 			s.begin("after")

@@ -305,11 +305,11 @@ func (e *Engine) restoreContent(im *images, then *view, r *ref) error {
 func (e *Engine) keepBytes(r io.ReaderAt, s span) (piece, error) {
 	p := piece{off: s.from, size: s.to - s.from}
 	if p.size <= smallBytes {
-		p.data = make([]byte, p.size)
-		if _, err := r.ReadAt(p.data, s.from); err != nil && err != io.EOF {
+		b := make([]byte, p.size)
+		if _, err := r.ReadAt(b, s.from); err != nil && err != io.EOF {
 			return p, storeError("restore", err)
 		}
-		return p, nil
+		return keepData(s.from, b), nil
 	}
 	id, fd, err := e.newCopy()
 	if err != nil {

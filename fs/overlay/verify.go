@@ -248,6 +248,9 @@ func (v *verification) read(p *piece, r *pieceReader) error {
 		}
 		return nil
 	}
+	if r.blob == nil {
+		return nil // opening it unpacked it
+	}
 	b := make([]byte, copyChunk)
 	for off := int64(0); off < r.blob.Size(); off += int64(len(b)) {
 		if err := v.ctx.Err(); err != nil {
