@@ -37,6 +37,9 @@ func (s *State) Version(f File) Seq {
 	return 0
 }
 
+// Follows says whether anybody's knowledge, or a path that somebody knows, needs the file.
+func (s *State) Follows(f File) bool { return s.files[f] != nil }
+
 // Knows says whether anything is kept for the agent.
 func (s *State) Knows(a Agent) bool { return s.agents[a] != nil }
 

@@ -37,7 +37,7 @@ func (e *Engine) startArchiver() {
 			case <-e.arch.stop:
 				return
 			case <-t.C:
-				if err := e.saveGuard(); err != nil {
+				if err := e.saveGuard(false); err != nil {
 					e.log.Warn("what the agents know is kept later", "err", err)
 				}
 				e.sweepAll()

@@ -292,7 +292,7 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closeMapped()
-	err := errors.Join(forks, e.saveGuard())
+	err := errors.Join(forks, e.saveGuard(true))
 	e.closed.Store(true)
 	e.closeNodes()
 	e.closeFDs()

@@ -32,19 +32,10 @@ type guardTable struct {
 	closed chan struct{}         // +checklocks:mu closed when a window of rewriting closes
 	// unsaved: something was learned since it was last saved. A read is, though it has no number of its own.
 	unsaved bool // +checklocks:mu
-	blind   guard.BlindRule
+	// doubt: the stamps are of a daemon that died, and those in it are not confirmed yet (guard_stamps.go).
+	doubt map[guard.File]struct{} // +checklocks:mu
+	blind guard.BlindRule
 }
-
-// asLeft is by what a change around the mount is noticed.
-type asLeft struct {
-	size  uint64
-	mtime unix.StatxTimestamp
-}
-
-// maxStamps bounds the stamps; losing them all means that changes around the mount go unnoticed once.
-const maxStamps = 1 << 17
-
-func leftAs(st *Stat) asLeft { return asLeft{st.Size, st.Mtime} }
 
 // kGuard is the key of what the agents knew when it was last saved.
 const kGuard = 'G'
@@ -63,25 +54,27 @@ func (e *Engine) loadGuard(o *Options) error {
 		return nil
 	}
 	g.used.Store(len(g.s.Agents()) > 0)
-	return nil
+	return e.loadStamps()
 }
 
-// saveGuard keeps what the agents know over a remount.
-func (e *Engine) saveGuard() error {
+// saveGuard keeps what the agents know over a remount; closing says that nothing is learned after it.
+func (e *Engine) saveGuard(closing bool) error {
 	g := &e.guard
 	if !g.used.Load() || e.opt.ReadOnly {
 		return nil
 	}
+	var b journal.Batch
 	g.mu.Lock()
-	if !g.unsaved {
+	if !g.unsaved && !closing {
 		g.mu.Unlock()
 		return nil
 	}
-	v := g.s.Export()
+	if g.unsaved {
+		b.Put([]byte{kGuard}, g.s.Export())
+	}
+	b.Put([]byte{kStamps}, e.stampsLocked(closing))
 	g.unsaved = false
 	g.mu.Unlock()
-	var b journal.Batch
-	b.Put([]byte{kGuard}, v)
 	err := e.j.Commit(&b)
 	if err != nil {
 		g.mu.Lock()

@@ -7,32 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// externalLocked notices that a file is not as we left it. Preconditions: guardTable.mu is held.
-func (e *Engine) externalLocked(n *node, p guard.Path, st *Stat) {
-	g := &e.guard
-	f := fileOf(n.ident())
-	old, has := g.stamps[f]
-	if !has || old == leftAs(st) {
-		return
-	}
-	g.stamps[f] = leftAs(st)
-	for h := range n.file.handles {
-		if h.how.mode == Passthrough && h.writes() {
-			return // the kernel wrote; it is told when that handle is flushed
-		}
-	}
-	g.s.External(f, p)
-}
-
-// stampLocked remembers a file as we leave it. Preconditions: guardTable.mu is held.
-func (e *Engine) stampLocked(k inoKey, st *Stat) {
-	g := &e.guard
-	if len(g.stamps) >= maxStamps {
-		clear(g.stamps)
-	}
-	g.stamps[fileOf(k)] = leftAs(st)
-}
-
 // learn reports something to the guard, if it is followed. Preconditions: as of judge.
 func (e *Engine) learn(c *Caller, f func(s *guard.State, a guard.Actor)) {
 	if !e.follows(c) {
