@@ -300,6 +300,9 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) closeFDs() {
+	if e.lower != nil {
+		e.lower.v.dirs.open(0)
+	}
 	for _, fd := range []*int{&e.root, &e.tt, &e.hold} {
 		if *fd >= 0 {
 			unix.Close(*fd)

@@ -40,6 +40,9 @@ func decodeFork(name ForkName, b []byte) (ForkInfo, error) {
 	return f, d.err
 }
 
+// forkDirFDs is how many directories a fork keeps open of its own, and of what it was made of.
+const forkDirFDs = 256
+
 // openFork opens the engine of a fork.
 func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 	var runs []part
@@ -52,6 +55,11 @@ func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 	}
 	if f.At != nil {
 		v.over = f.run()
+	}
+	if v.dirs = new(fdCache); e.opt.DirFDs != 0 {
+		v.dirs.open(min(e.opt.DirFDs, forkDirFDs))
+	} else {
+		v.dirs.open(forkDirFDs)
 	}
 	store, err := openAt(e.tt, "forks/"+string(f.Name), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -69,7 +77,7 @@ func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 	if o.fork = f.Name; e.opt.fork != "" {
 		o.fork = e.opt.fork + "/" + f.Name
 	}
-	o.DirFDs, o.Guard, o.Notify, o.ForkNotify = 256, e.guard.on.Load(), nil, nil
+	o.DirFDs, o.Guard, o.Notify, o.ForkNotify = forkDirFDs, e.guard.on.Load(), nil, nil
 	if notify := e.opt.ForkNotify; notify != nil {
 		o.Notify = notify(f.Name)
 		o.ForkNotify = func(n ForkName) Notifier { return notify(f.Name + "/" + n) }

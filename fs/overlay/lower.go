@@ -21,9 +21,9 @@ func (l *lower) with(f func() error) error {
 }
 
 // lookup finds a name in a directory. Errors: ENOENT, ENOTDIR.
-func (l *lower) lookup(dir *ref, name string) (r *ref, err error) {
-	err = l.with(func() error { r, err = l.v.lookup(dir, name); return err })
-	return r, err
+func (l *lower) lookup(dir *ref, name string) (r *ref, st Stat, err error) {
+	err = l.with(func() error { r, st, err = l.v.lookupStat(dir, name); return err })
+	return r, st, err
 }
 
 // dirents is the entries of a directory.

@@ -164,11 +164,11 @@ func (m *merge) wasAt(at spot, dir OID) (OID, error) {
 
 // baseAt is what the fork was made of has at a name of one of its directories; 0 for nothing.
 func (m *merge) baseAt(dir OID, name string) (OID, error) {
-	low, err := optional(m.f.lower.lookup(&ref{id: dir, kind: unix.S_IFDIR}, name))
-	if errors.Is(err, Gone) {
+	low, _, err := m.f.lower.lookup(&ref{id: dir, kind: unix.S_IFDIR}, name)
+	if errors.Is(err, Gone) || err == unix.ENOENT || err == unix.ENOTDIR {
 		return 0, nil
 	}
-	if err != nil || low == nil {
+	if err != nil {
 		return 0, err
 	}
 	at, err := m.f.lower.number(low)

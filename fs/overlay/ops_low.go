@@ -25,11 +25,11 @@ func (e *Engine) lookupMerged(d *node, name string) (Entry, error) {
 				return out, err
 			}
 		}
-		low, wasLow, err := e.belowNode(d, name)
+		low, st, wasLow, err := e.belowNode(d, name)
 		if err != nil {
 			return Entry{}, err
 		}
-		out, again, err := e.lookupLow(d, name, low)
+		out, again, err := e.lookupLow(d, name, low, st)
 		if err != nil || !again && d.low() == wasLow {
 			return out, err
 		}
@@ -40,24 +40,23 @@ func (e *Engine) lookupMerged(d *node, name string) (Entry, error) {
 }
 
 // belowNode is what the lower shows at a name of a directory; wasLow says that the directory was not raised. Errors: ENOENT.
-func (e *Engine) belowNode(d *node, name string) (low *ref, wasLow bool, err error) {
+func (e *Engine) belowNode(d *node, name string) (low *ref, st Stat, wasLow bool, err error) {
 	if d.low() {
-		low, err = e.lower.lookup(d.from.ref, name)
-		return low, true, err
+		low, st, err = e.lower.lookup(d.from.ref, name)
+		return low, st, true, err
 	}
 	id, err := e.dirOID(d)
 	if err != nil {
-		return nil, false, err
+		return nil, st, false, err
 	}
-	low, err = e.below(id, name)
-	return low, false, err
+	low, st, err = e.below(id, name)
+	return low, st, false, err
 }
 
-// lookupLow is the entry of something in the lower. again says that it was raised meanwhile: look again.
-func (e *Engine) lookupLow(d *node, name string, low *ref) (out Entry, again bool, err error) {
-	if out.Stat, err = e.lower.stat(low); err != nil {
-		return out, false, err
-	}
+// lookupLow is the entry of something in the lower, with its state there. again says that it was raised meanwhile: look
+// again.
+func (e *Engine) lookupLow(d *node, name string, low *ref, st Stat) (out Entry, again bool, err error) {
+	out.Stat = st
 	if linked, err := e.bringLink(d, name, &out.Stat); linked || err != nil {
 		return out, true, err
 	}
@@ -91,7 +90,7 @@ func (e *Engine) free(d *node, name string) error {
 	if d.from == nil {
 		return nil
 	}
-	_, _, err := e.belowNode(d, name)
+	_, _, _, err := e.belowNode(d, name)
 	switch err {
 	case unix.ENOENT:
 		return nil

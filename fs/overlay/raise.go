@@ -252,14 +252,11 @@ func (e *Engine) bring(dir *node, fd int, name string) error {
 	if err != nil {
 		return err
 	}
-	low, err := e.below(d, name)
+	low, st, err := e.below(d, name)
 	if err == unix.ENOENT {
 		return nil
 	}
 	if err != nil {
-		return err
-	}
-	if st, err = e.lower.stat(low); err != nil {
 		return err
 	}
 	if linked, err := e.bringLink(dir, name, &st); linked || err != nil {

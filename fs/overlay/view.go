@@ -15,6 +15,7 @@ type view struct {
 	metas    map[OID]meta
 	contents map[OID][]*content // to be put over the live bytes, in this order
 	names    map[OID][]spot     // where the entries say that an object is
+	dirs     *fdCache           // of what a fork was made of: its directories, which stay right as it does; else nil
 }
 
 // newView reads the images of a plan. An empty plan is the live tree.

@@ -36,6 +36,9 @@ func (v *view) openLive(r *ref, flags int) (int, error) {
 	if v.epoch == 0 {
 		return v.tryLive(r, flags)
 	}
+	if fd, ok := v.openBeside(r, flags); ok {
+		return fd, nil
+	}
 	for try := 0; ; try++ {
 		if try == lookTries-1 {
 			v.e.places.RLock() // now nothing is renamed
@@ -46,6 +49,24 @@ func (v *view) openLive(r *ref, flags int) (int, error) {
 			return fd, err
 		}
 	}
+}
+
+// openBeside opens something in the view at the name by which it was found, if it is there still.
+func (v *view) openBeside(r *ref, flags int) (int, bool) {
+	if v.dirs == nil || r.up == nil || r.key == (inoKey{}) {
+		return -1, false
+	}
+	dir, done, err := v.useDir(r.up)
+	if err != nil {
+		return -1, false
+	}
+	defer done()
+	fd, err := openAt(dir, r.name, flags, 0)
+	if err != nil {
+		return -1, false
+	}
+	fd, err = checked(fd, r.key)
+	return fd, err == nil
 }
 
 // lookTries is how often something is looked for that may be renamed meanwhile.
@@ -99,29 +120,57 @@ func checked(fd int, k inoKey) (int, error) {
 
 // lookup finds a name in a directory of the view. Errors: ENOENT.
 func (v *view) lookup(dir *ref, name string) (*ref, error) {
+	f, err := v.find(dir, name)
+	return f.r, err
+}
+
+// lookupStat is lookup and stat in one, which looks at an inode once.
+func (v *view) lookupStat(dir *ref, name string) (*ref, Stat, error) {
+	f, err := v.find(dir, name)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	switch {
+	case f.live:
+		err = v.asItWas(f.r, &f.st)
+	case !f.whole:
+		f.st, err = v.stat(f.r)
+	}
+	return f.r, f.st, err
+}
+
+// found is what find has found, and what it has seen of its state on the way.
+type found struct {
+	r     *ref
+	st    Stat
+	live  bool // st is of what is on disk
+	whole bool // st is of the view
+}
+
+func (v *view) find(dir *ref, name string) (found, error) {
 	if dir.kind != unix.S_IFDIR {
-		return nil, unix.ENOTDIR
+		return found{}, unix.ENOTDIR
 	}
 	if dir.id == rootOID && name == StoreName {
-		return nil, unix.ENOENT
+		return found{}, unix.ENOENT
 	}
 	if dir.low != nil {
-		low, err := v.e.lower.lookup(dir.low, name)
+		low, st, err := v.e.lower.lookup(dir.low, name)
 		if err != nil {
-			return nil, err
+			return found{}, err
 		}
-		return v.above(dir, name, low)
+		return v.above(dir, name, low, st)
 	}
 	if v.epoch == 0 {
 		if r, has, err := v.imaged(dir, name); has || err != nil {
-			return r, err
+			return found{r: r}, err
 		}
-		return v.lookupLive(dir, name)
+		return v.findLive(dir, name)
 	}
 	for try := 0; ; try++ {
-		live, err := v.lookupLive(dir, name)
+		live, err := v.findLive(dir, name)
 		if r, has, err := v.imaged(dir, name); has || err != nil {
-			return r, err
+			return found{r: r}, err
 		}
 		if err == nil || err == unix.ENOENT || try == lookTries {
 			return live, err
@@ -155,73 +204,91 @@ func (v *view) imaged(dir *ref, name string) (r *ref, has bool, err error) {
 	return &ref{id: id, up: dir, name: name, kind: o.kind, key: o.key}, true, nil
 }
 
-func (v *view) lookupLive(dir *ref, name string) (*ref, error) {
-	fd, err := v.openLive(dir, unix.O_PATH|unix.O_DIRECTORY)
+func (v *view) findLive(dir *ref, name string) (found, error) {
+	fd, done, err := v.useDir(dir)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	defer unix.Close(fd)
-	var st Stat
-	err = statAt(fd, name, &st)
+	defer done()
+	f := found{live: true}
+	err = statAt(fd, name, &f.st)
 	if err == unix.ENOENT && v.e.lower != nil {
-		return v.lookupBelow(dir, name)
+		return v.findBelow(dir, name)
 	}
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	id, err := v.e.findOID(keyOf(&st))
+	id, err := v.e.findOID(keyOf(&f.st))
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	return &ref{id: id, up: dir, name: name, kind: kindOf(&st), key: keyOf(&st)}, nil
+	f.r = &ref{id: id, up: dir, name: name, kind: kindOf(&f.st), key: keyOf(&f.st)}
+	return f, nil
 }
 
-// lookupBelow finds a name in what a directory of the upper was made of.
-func (v *view) lookupBelow(dir *ref, name string) (*ref, error) {
+// useDir is an open descriptor of a directory of the view.
+func (v *view) useDir(dir *ref) (fd int, done func(), err error) {
+	k := dirKey{id: dir.id}
+	if dir.id == 0 {
+		k.ino = dir.key
+	}
+	if v.dirs != nil {
+		if fd, done, ok := v.dirs.get(k); ok {
+			return fd, done, nil
+		}
+	}
+	if fd, err = v.openLive(dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
+		return -1, nil, err
+	}
+	if v.dirs != nil {
+		return fd, v.dirs.put(k, fd), nil
+	}
+	return fd, func() { unix.Close(fd) }, nil
+}
+
+// findBelow finds a name in what a directory of the upper was made of.
+func (v *view) findBelow(dir *ref, name string) (found, error) {
 	d, err := v.oid(dir)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	low, err := v.e.below(d, name)
+	low, st, err := v.e.below(d, name)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	return v.above(dir, name, low)
+	return v.above(dir, name, low, st)
 }
 
 // below is what the lower has at a name of a directory of the upper, where it shows. Errors: ENOENT.
-func (e *Engine) below(d OID, name string) (*ref, error) {
+func (e *Engine) below(d OID, name string) (*ref, Stat, error) {
 	o, _, err := e.originOf(d)
 	if err != nil {
-		return nil, err
+		return nil, Stat{}, err
 	}
 	if o == nil {
-		return nil, unix.ENOENT
+		return nil, Stat{}, unix.ENOENT
 	}
 	if taken, err := e.taken(d, name); err != nil || taken {
 		if err == nil {
 			err = unix.ENOENT
 		}
-		return nil, err
+		return nil, Stat{}, err
 	}
 	return e.lower.lookup(o.ref, name)
 }
 
-// above is something in the lower as the view has it: one of its other names may have been raised, and all are one inode.
-func (v *view) above(dir *ref, name string, low *ref) (*ref, error) {
-	r := &ref{low: low, up: dir, name: name, kind: low.kind}
-	if low.kind == unix.S_IFDIR {
-		return r, nil
-	}
-	st, err := v.e.lower.stat(low)
-	if err != nil || st.Nlink < 2 {
-		return r, err
+// above is something in the lower, with its state there, as the view has it: one of its other names may have been raised,
+// and all are one inode.
+func (v *view) above(dir *ref, name string, low *ref, st Stat) (found, error) {
+	f := found{r: &ref{low: low, up: dir, name: name, kind: low.kind}, st: st, whole: true}
+	if low.kind == unix.S_IFDIR || st.Nlink < 2 {
+		return f, nil
 	}
 	id, err := v.e.raisedAs(keyOf(&st))
 	if err == nil && id != 0 {
-		r.low, r.id = nil, id
+		f.r.low, f.r.id, f.whole = nil, id, false
 	}
-	return r, err
+	return f, err
 }
 
 // resolve walks a path, "" for the root.

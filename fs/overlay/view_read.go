@@ -12,34 +12,54 @@ func (v *view) stat(r *ref) (Stat, error) {
 	if r.low != nil {
 		return v.e.lower.stat(r.low)
 	}
-	fd, err := v.openLive(r, unix.O_PATH)
+	if !v.statBeside(r, &st) {
+		fd, err := v.openLive(r, unix.O_PATH)
+		if err != nil {
+			return st, err
+		}
+		defer unix.Close(fd)
+		if err := statAt(fd, "", &st); err != nil {
+			return st, err
+		}
+	}
+	return st, v.asItWas(r, &st)
+}
+
+// statBeside is the state of something in the view that is still at the name by which it was found.
+func (v *view) statBeside(r *ref, st *Stat) bool {
+	if v.dirs == nil || r.up == nil || r.key == (inoKey{}) {
+		return false
+	}
+	dir, done, err := v.useDir(r.up)
 	if err != nil {
-		return st, err
+		return false
 	}
-	defer unix.Close(fd)
-	if err := statAt(fd, "", &st); err != nil {
-		return st, err
-	}
+	defer done()
+	return statAt(dir, r.name, st) == nil && keyOf(st) == r.key
+}
+
+// asItWas turns the state of an inode into what it is in the view.
+func (v *view) asItWas(r *ref, st *Stat) error {
 	id, err := v.oid(r)
 	if err != nil || id == 0 {
-		return st, err
+		return err
 	}
 	o, _, err := v.e.originOf(id)
 	if err != nil {
-		return st, err
+		return err
 	}
-	held := v.epoch != 0 && v.e.inHold(id, keyOf(&st))
+	held := v.epoch != 0 && v.e.inHold(id, keyOf(st))
 	if o != nil {
-		o.shows(&st)
+		o.shows(st)
 	}
-	if v.epoch != 0 && kindOf(&st) != unix.S_IFDIR {
-		if err := v.links(id, held, &st); err != nil {
-			return st, err
+	if v.epoch != 0 && kindOf(st) != unix.S_IFDIR {
+		if err := v.links(id, held, st); err != nil {
+			return err
 		}
 	}
 	m, has, err := v.metaImage(id)
 	if err != nil {
-		return st, err
+		return err
 	}
 	if has {
 		st.Mode, st.Uid, st.Gid = uint16(m.mode), m.uid, m.gid
@@ -48,7 +68,7 @@ func (v *view) stat(r *ref) (Stat, error) {
 	if v.epoch != 0 {
 		size, has, err := v.e.sizeAt(v.epoch, id)
 		if err != nil {
-			return st, err
+			return err
 		}
 		if has {
 			st.Size = uint64(size)
@@ -57,7 +77,7 @@ func (v *view) stat(r *ref) (Stat, error) {
 	if cs := v.contents[id]; len(cs) > 0 {
 		st.Size = uint64(cs[len(cs)-1].size)
 	}
-	return st, nil
+	return nil
 }
 
 // links sets the number of names that a file had at the epoch.
