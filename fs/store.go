@@ -89,13 +89,17 @@ func openStore(o storeOptions) (s *store, err error) {
 			return s, &overlay.Error{Op: "open", Path: o.dir, Kind: overlay.Locked, Err: errors.New("a ttfs daemon serves this workspace already; `ttfs status` says which, `ttfs unmount` ends it")}
 		}
 	}
+	if err := s.locate(o, int(uid), int(gid)); err != nil {
+		return s, err
+	}
+	// Before either is opened: a store that is refused is left as it is.
+	if err := errors.Join(journal.Recognize(filepath.Join(s.dir, "journal")), cas.Recognize(filepath.Join(s.dir, "cas"))); err != nil {
+		return s, storeFailure(s.dir, err)
+	}
 	if s.older && !o.readOnly {
 		if err := s.writeFormat(int(uid), int(gid)); err != nil {
 			return s, err
 		}
-	}
-	if err := s.locate(o, int(uid), int(gid)); err != nil {
-		return s, err
 	}
 	if !o.readOnly {
 		if s.log, err = openEventLog(s.tt, int(uid), int(gid)); err != nil {

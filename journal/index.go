@@ -108,7 +108,7 @@ func openIndex(dir string, fs vfs.FS, readOnly, still bool, log *slog.Logger) (*
 		DisableWAL:                  true,
 		ReadOnly:                    readOnly,
 		DisableAutomaticCompactions: still,
-		FormatMajorVersion:          pebble.FormatValueSeparation,
+		FormatMajorVersion:          pebbleFormat,
 		Logger:                      pebbleLog{x},
 		MemTableSize:                4 << 20,
 		MemTableStopWritesThreshold: 64,

@@ -41,6 +41,9 @@ func (j *Journal) open() (err error) {
 	if j.lock, err = lockDir(j.dir, j.o.ReadOnly); err != nil {
 		return err
 	}
+	if err := Recognize(j.dir); err != nil {
+		return err
+	}
 	nums, err := j.listSegments()
 	if err != nil {
 		return err

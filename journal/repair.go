@@ -32,6 +32,9 @@ const ErrBeyondRepair Kind = "the journal is damaged beyond repair"
 func Repair(dir string, o Options, lost func(Lost)) (*Journal, error) {
 	o = o.withDefaults()
 	o.still = true
+	if err := Recognize(dir); err != nil {
+		return nil, err
+	}
 	if err := undoSwap(dir); err != nil {
 		return nil, fail("repair", dir, ErrIO, err)
 	}

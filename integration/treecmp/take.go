@@ -3,8 +3,10 @@ package treecmp
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -170,4 +172,28 @@ func xattrs(full string) (map[string]string, error) {
 		attrs[name] = string(value[:size])
 	}
 	return attrs, nil
+}
+
+// Lines is the picture as text, a line for each path, sorted: what a stored example is compared with. Which blocks are
+// allocated depends on the page cache when it is taken, and is not in it.
+func (t Tree) Lines() string {
+	var b strings.Builder
+	for _, path := range allPaths(t, nil) {
+		e := t[path]
+		fmt.Fprintf(&b, "%q %s %04o %d:%d %d", path, e.Type, e.Mode, e.UID, e.GID, e.MtimeNS)
+		if e.Type == "file" {
+			fmt.Fprintf(&b, " %d bytes %x", e.SizeBytes, e.Sum[:8])
+		}
+		if e.Target != "" {
+			fmt.Fprintf(&b, " -> %q", e.Target)
+		}
+		if len(e.Group) > 1 {
+			fmt.Fprintf(&b, " links %q", e.Group)
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.Xattrs)) {
+			fmt.Fprintf(&b, " %s=%q", name, e.Xattrs[name])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
