@@ -344,6 +344,16 @@ func (ch *change) commit() error {
 	return ch.all(func(t *firsts) error { t.mark(); return nil })
 }
 
+// commitFor is commit for a change through an open file. One that was opened with O_SYNC or O_DSYNC makes durable what it
+// writes, so what it overwrites, now or passed through, must be durable before, also where an earlier change kept it.
+func (ch *change) commitFor(h *Handle) error {
+	err := ch.commit()
+	if err == nil && h.flags&unix.O_DSYNC != 0 { // O_SYNC has its bit
+		err = storeError("sync", ch.e.j.Sync())
+	}
+	return err
+}
+
 // mark makes what was recorded the run's.
 func (t *firsts) mark() {
 	for _, s := range t.entries {

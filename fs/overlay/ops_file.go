@@ -131,7 +131,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 				return nil, err
 			}
 		}
-		if err := ch.commit(); err != nil {
+		if err := ch.commitFor(h); err != nil {
 			return nil, err
 		}
 	}
@@ -227,7 +227,7 @@ func (e *Engine) Write(c Caller, h *Handle, b []byte, off int64, atEnd, killPriv
 	if err := ch.content(h.n, h.fd, off, off+int64(len(b))); err != nil {
 		return 0, err
 	}
-	if err := ch.commit(); err != nil {
+	if err := ch.commitFor(h); err != nil {
 		return 0, err
 	}
 	if err := e.point("write"); err != nil {
@@ -295,7 +295,7 @@ func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, f f
 	if err := ch.content(h.n, h.fd, from, to); err != nil {
 		return err
 	}
-	if err := ch.commit(); err != nil {
+	if err := ch.commitFor(h); err != nil {
 		return err
 	}
 	if err := e.point("write"); err != nil {
@@ -362,19 +362,18 @@ func (e *Engine) Flush(h *Handle) error {
 	return unix.Close(fd)
 }
 
-// Sync makes a file durable, and before it the records of what it was. Durability: power loss.
+// Sync makes a file durable, and before it the records of what it was, whoever wrote it by whatever handle. Durability:
+// power loss.
 func (e *Engine) Sync(h *Handle, dataOnly bool) error {
 	if err := e.enterOp(); err != nil {
 		return err
 	}
 	e.leaveOp() // the disk is waited for outside: the kernel holds the handle until it has the answer
-	if h.writes() {
-		if err := e.j.Sync(); err != nil {
-			return storeError("sync", err)
-		}
-	}
 	if h.fd < 0 {
 		return nil // there is nothing of it that a power cut could take
+	}
+	if err := e.j.Sync(); err != nil {
+		return storeError("sync", err)
 	}
 	if dataOnly {
 		return retry(func() error { return unix.Fdatasync(h.fd) })

@@ -152,6 +152,11 @@ func (e *Engine) Create(c Caller, dir NodeID, name string, flags, mode uint32) (
 	defer e.leaveOp()
 	fd := -1
 	out, n, err := e.makeIn(c, d, name, nil, func(m *maker) (err error) {
+		if flags&unix.O_DSYNC != 0 { // see commitFor
+			if err := e.j.Sync(); err != nil {
+				return storeError("sync", err)
+			}
+		}
 		return asCaller(c, func() (err error) {
 			fd, err = openAt(m.f.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|backingFlags(flags), m.mode(mode&0o7777))
 			return err

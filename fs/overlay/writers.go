@@ -82,7 +82,7 @@ func (e *Engine) captureWriter(h *Handle) error {
 	if err := ch.content(h.n, h.fd, 0, 1<<62); err != nil {
 		return err
 	}
-	return ch.commit()
+	return ch.commitFor(h)
 }
 
 // armWriters keeps the files that an agent has open for passthrough writing as a move left them. Preconditions: the agent
