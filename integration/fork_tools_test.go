@@ -20,7 +20,7 @@ func TestToolsInAFork(t *testing.T) {
 	t.Parallel()
 	w := rig.New(t)
 	realRepository(t, w)
-	w.Mount("--guard", "off") // the tools are an agent's here, and are to be judged by what comes back
+	w.Mount()
 	w.Sh("echo dirty >>repo/db.go; echo untracked >repo/new.txt").OK()
 	before := w.Snapshot()
 	w.Must("fork c")
@@ -32,7 +32,7 @@ func TestToolsInAFork(t *testing.T) {
 	line.jump(0)
 	line.jump(last)
 	w.Unmount()
-	w.Mount("--guard", "off")
+	w.Mount()
 	line.same(last, "after the remount")
 	line.jump(last / 2)
 	line.jump(last)
@@ -59,18 +59,25 @@ func TestPosixInAFork(t *testing.T) {
 	}
 }
 
-// TestTwoForksAtOnce: git and go build in two forks of one repository at the same time, each at the workspace's path.
+// TestTwoForksAtOnce: git, go build and npm in two forks of one repository at the same time, each at the workspace's path. Each
+// has a package of its own content installed from the repository, without a network.
 func TestTwoForksAtOnce(t *testing.T) {
 	t.Parallel()
 	w := rig.NewMounted(t)
 	w.Sh(`printf 'module example.org/app\n\ngo 1.21\n' >go.mod; mkdir part
 printf 'package part\n\nconst Name = "main"\n' >part/part.go
 printf 'package main\n\nimport "example.org/app/part"\n\nfunc main() { println(part.Name) }\n' >main.go
-echo bin/ >.gitignore; git init -q; git add -A; git commit -qm start; go build -o bin/app .; echo note >note`).OK()
+mkdir lib web; echo 'module.exports = "main"' >lib/index.js; echo '{"name":"lib","version":"1.0.0","main":"index.js"}' >lib/package.json
+echo '{"name":"web","version":"1.0.0","dependencies":{"lib":"file:../lib","packed":"file:../packed-1.0.0.tgz"}}' >web/package.json
+sed s/lib/packed/ lib/package.json >packed.json; mkdir packed; mv packed.json packed/package.json; echo 'module.exports = "packed"' >packed/index.js
+npm pack --silent --offline ./packed >/dev/null; (cd web; npm install --silent --offline --no-audit --no-fund)
+printf 'bin/\nnode_modules/\n' >.gitignore; git init -q; git add -A; git commit -qm start; go build -o bin/app .; echo note >note`).OK()
 	before := w.Snapshot()
 	const script = `git checkout -q -b "$1"; test -x bin/app; test "$(cat note)" = note
 for i in 1 2 3; do
   sed -i "s/Name = .*/Name = \"$1-$i\"/" part/part.go; go build -o bin/app .; ./bin/app 2>&1 | grep -q "^$1-$i\$"
+  echo "module.exports = \"$1-$i\"" >lib/index.js; rm -rf web/node_modules; (cd web; npm ci --silent --offline --no-audit --no-fund
+    test "$(node -p 'require("lib") + " " + require("packed")')" = "$1-$i packed")
   git add -A; git commit -qm "$1 $i"; git gc -q
 done
 git fsck --strict --no-dangling; test -z "$(git status --porcelain)"; pwd`
@@ -87,12 +94,13 @@ git fsck --strict --no-dangling; test -z "$(git status --porcelain)"; pwd`
 			t.Errorf("%s: %s", name, r)
 		}
 		tree := w.Fork(name)
-		if got := tree.Sh("git log --format=%s -1; ./bin/app 2>&1; git branch --show-current").OK().Stdout; got != name+" 3\n"+name+"-3\n"+name+"\n" {
+		got := tree.Sh("git log --format=%s -1; ./bin/app 2>&1; git branch --show-current; cd web; node -p 'require(\"lib\")'").OK().Stdout
+		if got != name+" 3\n"+name+"-3\n"+name+"\n"+name+"-3\n" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 	w.Same("after two forks", before)
-	if got := w.Sh("./bin/app 2>&1; git log --oneline --all | wc -l").OK().Stdout; got != "main\n1\n" {
+	if got := w.Sh("./bin/app 2>&1; git log --oneline --all | wc -l; cd web; node -p 'require(\"lib\")'").OK().Stdout; got != "main\n1\nmain\n" {
 		t.Errorf("the workspace: %q", got)
 	}
 }
