@@ -104,7 +104,10 @@ func (f *face) detach(k backingKey) {
 
 // opened tells the kernel how to serve an open file; id is a node of the view that it was opened in.
 func (f *face) opened(id uint64, h *overlay.Handle, flags uint32, out *fuse.OpenOut) {
-	f.mapped.opened(id, flags)
+	if f.mapped.opened(id, flags) {
+		// What it was told of the file before, it would believe for long.
+		f.server.InodeNotify(id, -1, 0)
+	}
 	reads := flags&unix.O_ACCMODE == unix.O_RDONLY
 	if h.Backed() {
 		if backing, ok := f.attach(backingKey{f.space(id), h.Node()}, h); ok {

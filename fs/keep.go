@@ -30,9 +30,10 @@ type mappedTable struct {
 	nodes map[uint64]struct{} // +checklocks:mu
 }
 
-func (t *mappedTable) opened(id uint64, flags uint32) {
-	if flags&unix.O_ACCMODE != unix.O_RDWR {
-		return
+// opened says whether this is the first open of the node by which it can be mapped for writing.
+func (t *mappedTable) opened(id uint64, flags uint32) (first bool) {
+	if flags&unix.O_ACCMODE != unix.O_RDWR || t.has(id) {
+		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,6 +41,7 @@ func (t *mappedTable) opened(id uint64, flags uint32) {
 		t.nodes = map[uint64]struct{}{}
 	}
 	t.nodes[id] = struct{}{}
+	return true
 }
 
 func (t *mappedTable) has(id uint64) bool {

@@ -1,8 +1,11 @@
 package fs
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,5 +37,40 @@ func TestKept(t *testing.T) {
 	}
 	if n := len(f.mapped.nodes); n > mostMapped {
 		t.Errorf("%d nodes are remembered", n)
+	}
+}
+
+// listener is a kernel that is told of inodes.
+type listener struct {
+	deaf
+	attrs []uint64 // of which it was to forget the attributes alone
+}
+
+func (l *listener) InodeNotify(id uint64, off, _ int64) fuse.Status {
+	if off < 0 {
+		l.attrs = append(l.attrs, id)
+	}
+	return fuse.OK
+}
+
+// TestMappableIsForgotten: from the open on by which a file can be mapped for writing, the kernel asks for its times: what it was
+// told before it would believe for longTimeout.
+func TestMappableIsForgotten(t *testing.T) {
+	f := testFace(t)
+	l := &listener{}
+	f.server = l
+	id := find(t, f, 1, "f").NodeId
+	for _, c := range []struct {
+		flags uint32
+		want  []uint64
+	}{{unix.O_RDONLY, nil}, {unix.O_WRONLY, nil}, {unix.O_RDWR, []uint64{id}}, {unix.O_RDWR, []uint64{id}}} {
+		var out fuse.OpenOut
+		if s := f.Open(nil, &fuse.OpenIn{InHeader: header(id), Flags: c.flags}, &out); !s.Ok() {
+			t.Fatal(s)
+		}
+		f.Release(nil, &fuse.ReleaseIn{InHeader: header(id), Fh: out.Fh})
+		if !slices.Equal(l.attrs, c.want) {
+			t.Errorf("after an open with %#x it was told to forget %v, want %v", c.flags, l.attrs, c.want)
+		}
 	}
 }
