@@ -34,15 +34,19 @@ type Batch struct {
 }
 
 // Put sets key to value.
-func (b *Batch) Put(key, value []byte) {
-	if !b.room(len(key) + len(value)) {
+func (b *Batch) Put(key, value []byte) { b.PutJoined(key, value, nil) }
+
+// PutJoined sets key to head and tail, one after the other: who has a large value in two parts need not join them.
+func (b *Batch) PutJoined(key, head, tail []byte) {
+	size := len(head) + len(tail)
+	if !b.room(len(key) + size) {
 		return
 	}
 	b.key(opPut, key)
-	b.buf = binary.AppendUvarint(b.buf, uint64(len(value)))
-	b.buf = append(b.buf, value...)
-	if len(value) > inlineMax {
-		b.sums = append(b.sums, crc32.Checksum(value, castagnoli))
+	b.buf = binary.AppendUvarint(b.buf, uint64(size))
+	b.buf = append(append(b.buf, head...), tail...)
+	if size > inlineMax {
+		b.sums = append(b.sums, crc32.Checksum(b.buf[len(b.buf)-size:], castagnoli))
 	}
 }
 

@@ -237,8 +237,33 @@ func (ch *change) metaFD(t *firsts, fd int, id OID) error {
 	return nil
 }
 
-// blockBytes is the unit in which content that is overwritten is kept.
+// blockBytes is a multiple of every unit in which filesystems have content and holes, as far as that matters.
 const blockBytes = 16 << 10
+
+// aheadFrom is how many bytes right before a change must be kept for the change to be taken for one that goes on, and
+// aheadMost how many bytes are then kept ahead of it.
+const (
+	aheadFrom = 16 << 10
+	aheadMost = 1 << 20
+)
+
+// widened is what is kept of a file where [from, to) of it is overwritten: whole units of the filesystem. Who goes on
+// where bytes end that are kept will go on: as many again are kept at once, so that a file that is rewritten from its
+// beginning is kept in few, ever larger pieces, and never more of it than twice what is overwritten.
+func widened(cov *covered, from, to, size, unit int64) []span {
+	from, to = from/unit*unit, min((min(to, size)+unit-1)/unit*unit, size)
+	gaps := cov.gaps(from, to)
+	if len(gaps) == 0 {
+		return nil
+	}
+	first := gaps[0].from
+	if run := cov.before(first); run >= aheadFrom {
+		if ahead := min(first+min(run, aheadMost), size); ahead > to {
+			return cov.gaps(from, min((ahead+unit-1)/unit*unit, size))
+		}
+	}
+	return gaps
+}
 
 // holeBytes is the smallest hole.
 const holeBytes = 4 << 10
@@ -267,19 +292,22 @@ func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {
 			return err
 		}
 	}
-	if cov := t.run.coverage(id); cov != nil && len(cov.gaps(from, to)) == 0 {
-		return nil
-	}
-	if id, err = ch.self(n); err != nil || id == 0 {
-		return err
-	}
-	if t == &ch.firsts {
-		if err := ch.touch(thing{obj: id}); err != nil {
-			return err
-		}
-	}
 	cov := t.run.coverage(id)
 	first := cov == nil
+	if !first && cov.has(from, to) {
+		return nil
+	}
+	if first {
+		// Later its record tells where it is: every rename sees to that.
+		if id, err = ch.self(n); err != nil || id == 0 {
+			return err
+		}
+		if t == &ch.firsts {
+			if err := ch.touch(thing{obj: id}); err != nil {
+				return err
+			}
+		}
+	}
 	var st Stat
 	if err := statAt(fd, "", &st); err != nil {
 		return err
@@ -301,24 +329,24 @@ func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {
 			gaps = append(gaps, tail)
 		}
 	}
-	if from < min(to, int64(st.Size)) {
-		from = from / blockBytes * blockBytes
-		to = min((min(to, int64(st.Size))+blockBytes-1)/blockBytes*blockBytes, int64(st.Size))
-		for _, g := range gaps {
-			if from < g.from {
-				to = min(to, g.from)
-			} else {
-				to = from
+	if size := int64(st.Size); from < min(to, size) {
+		unit := min(max(int64(st.Blksize), holeBytes), blockBytes)
+		if wide := widened(cov, from, to, size, unit); len(gaps) == 0 {
+			gaps = wide
+		} else {
+			all := covered{size: size}
+			for _, g := range append(wide, gaps...) {
+				all.add(g.from, g.to)
 			}
+			gaps = slices.Collect(all.all(0))
 		}
-		gaps = append(cov.gaps(from, to), gaps...)
 	}
 	pieces, err := ch.e.capture(fd, gaps)
 	if err != nil {
 		return err
 	}
 	for i := range pieces {
-		ch.b.Put(pieceKey(t.run.id, id, pieces[i].off), pieces[i].encode())
+		pieces[i].put(&ch.b, pieceKey(t.run.id, id, pieces[i].off))
 	}
 	t.contents = append(t.contents, touched{id, cov, pieces})
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/ttfs/ttfs/cas"
 	"golang.org/x/sys/unix"
@@ -333,7 +334,7 @@ func (e *Engine) inverse(fd int, c *content) (*content, error) {
 	}
 	// From a whole block on: in a copy that begins within a block the holes are at other places.
 	want.add(min(c.size/blockBytes*blockBytes, now.size), now.size)
-	pieces, err := e.capture(fd, want.spans)
+	pieces, err := e.capture(fd, slices.Collect(want.all(0)))
 	if err != nil {
 		return nil, err
 	}

@@ -188,7 +188,7 @@ func (im *images) put(b *journal.Batch, before []byte, t tasktree.TaskID) {
 	for o, c := range im.contents {
 		b.Put(at(contentKey(t, o)), encodeNumber(uint64(c.size)))
 		for i := range c.pieces {
-			b.Put(at(pieceKey(t, o, c.pieces[i].off)), c.pieces[i].encode())
+			c.pieces[i].put(b, at(pieceKey(t, o, c.pieces[i].off)))
 		}
 	}
 }

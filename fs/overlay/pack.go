@@ -1,11 +1,13 @@
 package overlay
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
+	"github.com/ttfs/ttfs/journal"
 )
 
 // Bytes that are kept in a record are compressed where that pays. It is done before the record is made, while the program
@@ -35,6 +37,19 @@ func keepData(off int64, data []byte) piece {
 	}
 	p.data = slices.Clone(data)
 	return p
+}
+
+// put puts a piece into a record, without the copy of its bytes that encode makes.
+func (p *piece) put(b *journal.Batch, k []byte) {
+	if !p.inRecord() {
+		b.Put(k, p.encode())
+		return
+	}
+	head := enc{b: make([]byte, 0, 3*binary.MaxVarintLen64)}
+	head.u(uint64(p.kind))
+	head.u(uint64(p.size))
+	head.u(uint64(len(p.data)))
+	b.PutJoined(k, head.b, p.data)
 }
 
 // inRecord says whether the piece's bytes are in its record.

@@ -285,7 +285,7 @@ func (e *Engine) restoreContent(im *images, then *view, r *ref) error {
 		return err
 	}
 	defer done()
-	for _, s := range cov.spans {
+	for s := range cov.all(0) {
 		p, err := e.keepBytes(rd, s)
 		if err != nil {
 			return err
