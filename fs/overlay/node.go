@@ -57,6 +57,18 @@ type dirState struct {
 	mu   sync.Mutex
 	dead bool // +checklocks:mu removed, or in hold: nothing can be made in it
 	fd   *dirFD
+	// times is held while an entry of a fork's directory comes or goes, and while something is raised into it, which leaves
+	// its times as they were. A leaf: under it are system calls alone.
+	times sync.Mutex
+}
+
+// steady keeps what is raised into a directory from setting its times back while they change.
+func (n *node) steady() (release func()) {
+	if n.from == nil || n.dir == nil {
+		return func() {}
+	}
+	n.dir.times.Lock()
+	return n.dir.times.Unlock
 }
 
 // place is where a node is.

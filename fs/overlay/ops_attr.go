@@ -85,7 +85,7 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 	if err := e.point("set attributes"); err != nil {
 		return err
 	}
-	if err := s.apply(path, data); err != nil {
+	if err := func() error { defer n.steady()(); return s.apply(path, data) }(); err != nil {
 		return err
 	}
 	switch {

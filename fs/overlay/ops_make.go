@@ -67,7 +67,7 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 	if err := e.point("make"); err != nil {
 		return out, nil, err
 	}
-	if err := f(m); err != nil {
+	if err := m.apply(f, linked != nil); err != nil {
 		return out, nil, err
 	}
 	e.places.RLock()
@@ -86,6 +86,14 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 	out.Node = n.id
 	e.learnMade(&c, n, d, name, linked != nil)
 	return out, n, nil
+}
+
+// apply makes the name. A link is made under steady by itself: what it is of may have to be raised first.
+func (m *maker) apply(f func(m *maker) error, linked bool) error {
+	if !linked {
+		defer m.d.steady()()
+	}
+	return f(m)
 }
 
 // learnMade tells the guard of a new name. Of a new file, Create tells the rest.
@@ -230,6 +238,7 @@ func (e *Engine) Link(c Caller, id, dir NodeID, name string) (Entry, error) {
 			return err
 		}
 		defer unix.Close(fd)
+		defer m.d.steady()()
 		return linkFD(fd, m.f.fd, name)
 	})
 	if err != nil {

@@ -170,6 +170,7 @@ func (r *removal) apply(e *Engine) error {
 	r.keep(e)
 	e.places.Lock()
 	defer e.places.Unlock()
+	defer r.dir.steady()()
 	switch {
 	case r.fate == fateHold:
 		if err := renameAt(r.fd, r.name, e.hold, holdName(r.id), unix.RENAME_NOREPLACE); err != nil {

@@ -312,6 +312,14 @@ func (r *renaming) tellPassing(ch *change) error {
 // apply renames. Preconditions: places is held for writing.
 func (r *renaming) apply() error {
 	e := r.e
+	a, b := r.from, r.to
+	if b.id < a.id {
+		a, b = b, a
+	}
+	defer a.steady()()
+	if a != b {
+		defer b.steady()()
+	}
 	if r.flags&RenameExchange != 0 {
 		if err := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, unix.RENAME_EXCHANGE); err != nil {
 			return err

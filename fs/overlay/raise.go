@@ -40,7 +40,7 @@ func (e *Engine) raiseLocked(n *node, depth int) error {
 	if err != nil {
 		return err
 	}
-	r := &raising{e: e, n: n, from: n.from, dir: f.fd, at: spot{d, p.name}}
+	r := &raising{e: e, n: n, from: n.from, up: p.parent, dir: f.fd, at: spot{d, p.name}}
 	id, err := e.raisedAs(n.from.ident)
 	if err != nil {
 		return err
@@ -61,7 +61,8 @@ type raising struct {
 	e    *Engine
 	n    *node
 	from *origin
-	dir  int // of the upper
+	up   *node // the directory
+	dir  int   // of the upper
 	at   spot
 }
 
@@ -203,22 +204,11 @@ func (r *raising) adopt(id OID) error {
 // place brings the inode to its name, and leaves the times of the directory as they were.
 func (r *raising) place(id OID, own inoKey, bring func() error) error {
 	e := r.e
-	var st, dir Stat
-	err := e.point("place")
-	if err == nil {
-		err = statAt(r.dir, "", &dir)
-	}
-	if err != nil {
+	if err := e.point("place"); err != nil {
 		return r.missed(err)
 	}
-	if statAt(r.dir, r.at.name, &st) != nil || keyOf(&st) != own {
-		if err := bring(); err != nil {
-			return r.missed(err)
-		}
-		ts := []unix.Timespec{{Sec: dir.Atime.Sec, Nsec: int64(dir.Atime.Nsec)}, {Sec: dir.Mtime.Sec, Nsec: int64(dir.Mtime.Nsec)}}
-		if err := unix.UtimesNanoAt(r.dir, "", ts, unix.AT_EMPTY_PATH); err != nil {
-			return err
-		}
+	if err := r.unseen(own, bring); err != nil {
+		return err
 	}
 	held := r.n != nil && r.n.dir == nil && e.inHold(id, own)
 	e.nodes.mu.Lock()
@@ -230,6 +220,23 @@ func (r *raising) place(id OID, own inoKey, bring func() error) error {
 	e.nodes.byIno[own] = r.n
 	r.n.raised.Store(true)
 	return nil
+}
+
+// unseen brings the inode to its name and sets the times of the directory back.
+func (r *raising) unseen(own inoKey, bring func() error) error {
+	defer r.up.steady()()
+	var st, dir Stat
+	if err := statAt(r.dir, "", &dir); err != nil {
+		return r.missed(err)
+	}
+	if statAt(r.dir, r.at.name, &st) == nil && keyOf(&st) == own {
+		return nil
+	}
+	if err := bring(); err != nil {
+		return r.missed(err)
+	}
+	ts := []unix.Timespec{{Sec: dir.Atime.Sec, Nsec: int64(dir.Atime.Nsec)}, {Sec: dir.Mtime.Sec, Nsec: int64(dir.Mtime.Nsec)}}
+	return unix.UtimesNanoAt(r.dir, "", ts, unix.AT_EMPTY_PATH)
 }
 
 // missed says that the name did not come to the upper.
@@ -288,7 +295,7 @@ func (e *Engine) bringLink(dir *node, name string, st *Stat) (linked bool, err e
 	}
 	e.raising.Lock()
 	defer e.raising.Unlock()
-	r := &raising{e: e, n: e.known(keyOf(st)), dir: f.fd, at: spot{d, name}}
+	r := &raising{e: e, n: e.known(keyOf(st)), up: dir, dir: f.fd, at: spot{d, name}}
 	if r.n != nil {
 		defer e.unpin(r.n)
 		r.from = r.n.from
