@@ -218,6 +218,11 @@ func (s *Store) checkFormat() error {
 		}
 		return nil
 	}
+	if pebble.IsCorruptionError(err) {
+		// The first blob shares a block with it: its damage must not take all the others along. The journal beside knows the format, too.
+		s.log.log.Error("cas: the record of the format is damaged; the store is taken for one of ours", "dir", s.dir, "err", err)
+		return nil
+	}
 	if !errors.Is(err, pebble.ErrNotFound) {
 		return wrapOpen(s.dir, err)
 	}
