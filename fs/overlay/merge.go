@@ -122,6 +122,8 @@ type merge struct {
 	images    *images
 	conflicts []ConflictEntry
 	now       *view
+	joined    map[OID]OID  // directories that both sides made: what the fork's was to be -> the parent's
+	more      []mergeName  // the names in them
 	goes      map[OID]bool // directories of the parent that go
 	comes     map[OID]bool // objects that some name gets
 }
@@ -210,15 +212,19 @@ func (m *merge) want() (*images, error) {
 		return nil, err
 	}
 	m.goes, m.comes = map[OID]bool{}, map[OID]bool{}
-	for _, n := range m.names {
-		m.comes[n.to] = true
+	if err := m.join(); err != nil {
+		return nil, err
+	}
+	names := slices.Concat(m.names, m.more)
+	for _, n := range names {
+		m.comes[n.to] = m.joined[n.to] == 0
 	}
 	for _, n := range m.names {
 		if n.base != 0 && n.base != n.to && !m.comes[n.base] {
 			m.goes[n.base] = true
 		}
 	}
-	for _, n := range m.names {
+	for _, n := range names {
 		if err := m.name(n); err != nil {
 			return nil, err
 		}

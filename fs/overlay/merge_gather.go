@@ -39,6 +39,11 @@ func (m *merge) gather() error {
 		return err
 	}
 	for _, id := range objects {
+		if err := m.gatherMade(live, id); err != nil {
+			return err
+		}
+	}
+	for _, id := range objects {
 		if err := m.gatherObject(live, id); err != nil {
 			return err
 		}
@@ -134,7 +139,7 @@ func (m *merge) gatherName(live *view, at spot) error {
 		if d.err != nil || fork == n.fork {
 			return d.err
 		}
-	} else if n.base, err = m.baseAt(n.dir, at.name); err != nil || n.base == n.to && (n.to != 0 || now == nil) {
+	} else if n.base, err = m.baseAt(at.dir, n.dir, at.name); err != nil || n.base == n.to && (n.to != 0 || now == nil) {
 		return err
 	}
 	if now != nil && n.to == 0 {
@@ -145,6 +150,42 @@ func (m *merge) gatherName(live *view, at spot) error {
 	}
 	m.names = append(m.names, n)
 	m.b.Put(append(key(kMergedAt, uint64(at.dir)), at.name...), append(encodeNumber(uint64(n.fork)), encodeNumber(uint64(n.to))...))
+	return nil
+}
+
+// gatherMade looks at the names in a directory that the fork has made and merged: nothing is recorded of what comes and goes
+// in it since.
+func (m *merge) gatherMade(live *view, id OID) error {
+	o, found, err := m.f.getObject(id)
+	if err != nil || !found || o.kind != unix.S_IFDIR || m.f.inHold(id, o.key) {
+		return err
+	}
+	if from, _, err := m.f.originOf(id); err != nil || from != nil {
+		return err
+	}
+	names, err := live.list(&ref{id: id, kind: o.kind, key: o.key})
+	if err != nil {
+		return err
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		there[name] = true
+	}
+	prefix := key(kMergedAt, uint64(id))
+	err = m.f.j.Scan(prefix, func(k, _ []byte) error {
+		if name := string(k[len(prefix):]); !there[name] {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := m.gatherName(live, spot{id, name}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -159,11 +200,15 @@ func (m *merge) wasAt(at spot, dir OID) (OID, error) {
 		d.u()
 		return OID(d.u()), d.err
 	}
-	return m.baseAt(dir, at.name)
+	return m.baseAt(at.dir, dir, at.name)
 }
 
-// baseAt is what the fork was made of has at a name of one of its directories; 0 for nothing.
-func (m *merge) baseAt(dir OID, name string) (OID, error) {
+// baseAt is what the fork was made of has at a name of one of its directories; 0 for nothing. fork is what the fork has of
+// the directory.
+func (m *merge) baseAt(fork, dir OID, name string) (OID, error) {
+	if from, _, err := m.f.originOf(fork); err != nil || from == nil {
+		return 0, err // the fork made it
+	}
 	low, _, err := m.f.lower.lookup(&ref{id: dir, kind: unix.S_IFDIR}, name)
 	if errors.Is(err, Gone) || err == unix.ENOENT || err == unix.ENOTDIR {
 		return 0, nil

@@ -106,6 +106,9 @@ func (m *merge) knew(dir OID, name string, is *ref) (bool, error) {
 			d.u()
 			return OID(d.u()) == id && id != 0, d.err
 		}
+		if from, _, err := m.f.originOf(fork); err != nil || from == nil && fork != rootOID {
+			return false, err // the fork made the directory: it knows of what it has brought there, and of nothing else
+		}
 	}
 	was, touched, err := m.p.entryAt(m.info.epoch, spot{dir, name})
 	if over, has := m.f.lower.v.entries[spot{dir, name}]; has {

@@ -9,6 +9,7 @@ import (
 
 // name decides about one name.
 func (m *merge) name(n mergeName) error {
+	n.dir = m.dirOf(n.dir)
 	if m.goes[n.dir] && n.to == 0 {
 		return nil // it goes with its directory
 	}
@@ -18,6 +19,9 @@ func (m *merge) name(n mergeName) error {
 	}
 	if cur == n.to {
 		return nil
+	}
+	if cur != 0 && m.joined[n.to] == cur {
+		return m.one(n, cur)
 	}
 	dir, found, err := m.p.getObject(n.dir)
 	if err != nil || !found {
