@@ -168,7 +168,7 @@ func (e *Engine) trimEpochs() error {
 		t.newest.Store(nil)
 	}
 	for _, im := range copies {
-		(&step{mover: &mover{e: e}}).dropCopies(im)
+		e.dropCopies(im)
 	}
 	return nil
 }

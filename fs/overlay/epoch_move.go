@@ -17,7 +17,7 @@ func (s *step) freezeStep(b *journal.Batch) (mark, drop func(), err error) {
 	im, t := newImages(), &firsts{run: r}
 	s.setMoving(s.objects) // those that got a number now have no record yet
 	defer s.setMoving(nil)
-	letGo := func() { s.dropCopies(im) }
+	letGo := func() { s.e.dropCopies(im) }
 	defer func() {
 		if err != nil {
 			letGo()

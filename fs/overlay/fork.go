@@ -273,6 +273,6 @@ func (e *Engine) forgetFork(f *fork) error {
 	if err := e.j.Commit(&b); err != nil {
 		return storeError("discard", err)
 	}
-	(&step{mover: &mover{e: e}}).dropCopies(im)
+	e.dropCopies(im)
 	return nil
 }

@@ -93,12 +93,43 @@ func (s *step) unhold(o *object) {
 }
 
 // dropCopies removes the copies of images that nothing refers to any more.
-func (s *step) dropCopies(im *images) {
+func (e *Engine) dropCopies(im *images) {
 	for _, c := range im.contents {
 		for i := range c.pieces {
 			if c.pieces[i].kind == pieceCopy {
-				s.e.dropCopy(c.pieces[i].copy)
+				e.dropCopy(c.pieces[i].copy)
 			}
 		}
 	}
+}
+
+// ownCopies gives images copies of their own in the place of those that are others'. When it fails, they have none.
+func (e *Engine) ownCopies(im *images) (err error) {
+	var made []copyID
+	defer func() {
+		if err != nil {
+			for _, id := range made {
+				e.dropCopy(id)
+			}
+		}
+	}()
+	for _, c := range im.contents {
+		for i := range c.pieces {
+			p := &c.pieces[i]
+			if p.kind != pieceCopy {
+				continue
+			}
+			r, err := e.openPiece(p)
+			if err != nil {
+				return err
+			}
+			p.copy, err = e.copyOut(r.fd, span{0, p.size})
+			r.close()
+			if err != nil {
+				return err
+			}
+			made = append(made, p.copy)
+		}
+	}
+	return nil
 }

@@ -70,7 +70,7 @@ func (m *mover) finish() error {
 		return storeError("end a move", err)
 	}
 	m.ended = true
-	(&step{mover: m}).dropCopies(skipped)
+	e.dropCopies(skipped)
 	for id, k := range left {
 		delete(t.runs, id)
 		if _, err := t.tree.Update(id, func(old *tasktree.Task) { *old = k }); err != nil {
@@ -164,7 +164,7 @@ func (e *Engine) forgotTask(id tasktree.TaskID, im *images) {
 	if err := e.tasks.tree.Remove(id); err != nil {
 		e.log.Warn("a task that came to nothing stays in the list until the next mount", "task", id, "err", err)
 	}
-	(&step{mover: &mover{e: e}}).dropCopies(im)
+	e.dropCopies(im)
 }
 
 func (s *step) object(id OID) (*object, error) {

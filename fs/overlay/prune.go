@@ -267,7 +267,7 @@ func (e *Engine) pruneTask(id tasktree.TaskID) (bool, error) {
 	if !gone || err != nil {
 		return gone, err
 	}
-	(&step{mover: &mover{e: e}}).dropCopies(im)
+	e.dropCopies(im)
 	return true, nil
 }
 

@@ -9,9 +9,14 @@ import (
 )
 
 // remake begins a task whose images want says, as if it had been undone, and does it again.
+//
+// Errors: those of want, which then leaves no copies; Invalid for a dry run.
 func (e *Engine) remake(op string, a tasktree.Agent, title string, o MoveOptions, want func() (*images, error)) (MoveResult, error) {
+	if o.DryRun {
+		return MoveResult{}, fail(op, "", Invalid, errors.New("there is no dry run of it"))
+	}
 	res, told, err := e.remakeLocked(op, a, title, o, want)
-	if err == nil && !o.DryRun && e.opt.Notify != nil {
+	if err == nil && e.opt.Notify != nil {
 		e.opt.Notify.Changed(told)
 	}
 	return res, err
@@ -35,7 +40,7 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	}
 	m, err := e.making(op, tasktree.Task{Agent: a, Title: title}, im)
 	if err != nil {
-		(&step{mover: &mover{e: e}}).dropCopies(im)
+		e.dropCopies(im)
 		return MoveResult{}, Changes{}, err
 	}
 	return e.carryOut(op, m)
@@ -50,7 +55,7 @@ func (e *Engine) wanted(own *claim, want func() (*images, error)) (*images, erro
 			return nil, err
 		}
 		err = e.claimImages(own, []*images{before})
-		(&step{mover: &mover{e: e}}).dropCopies(before)
+		e.dropCopies(before)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +66,7 @@ func (e *Engine) wanted(own *claim, want func() (*images, error)) (*images, erro
 		if im.within(before) {
 			return im, nil
 		}
-		(&step{mover: &mover{e: e}}).dropCopies(im)
+		e.dropCopies(im)
 	}
 }
 
@@ -163,13 +168,13 @@ func (e *Engine) forced(op string, p *tasktree.Plan) (*mover, error) {
 			continue
 		}
 		if err != nil {
-			(&step{mover: &mover{e: e}}).dropCopies(im)
+			e.dropCopies(im)
 			return nil, err
 		}
 	}
 	m, err := e.making(op, tasktree.Task{Agent: p.Agent, Title: fmt.Sprintf("forced %s from %d to %d", op, p.From, p.To), Forced: true, Back: p.To}, im)
 	if err != nil {
-		(&step{mover: &mover{e: e}}).dropCopies(im)
+		e.dropCopies(im)
 	}
 	return m, err
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
@@ -17,18 +20,18 @@ import (
 // Skip leaves the touched paths out. Errors: NoTask; Invalid when the task is undone; Conflict; those of Switch.
 func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (MoveResult, error) {
 	k, has := e.Task(id)
-	switch {
-	case !has:
+	if !has {
 		return MoveResult{}, fail("revert", fmt.Sprintf("task %d", id), NoTask, nil)
-	case e.StatusOf(id) == tasktree.Undone:
-		return MoveResult{}, fail("revert", fmt.Sprintf("task %d", id), Invalid, errors.New("it is undone"))
 	}
-	if err := e.archiveTask(id); err != nil { // its copies are its own; blobs can be shared
+	if err := e.archiveTask(id); err != nil { // blobs can be shared; what comes after that is copied
 		return MoveResult{}, err
 	}
 	title := fmt.Sprintf("revert %d: %s", id, k.Title)
 	var c *contested
 	res, err := e.remake("revert", a, title, o, func() (*images, error) {
+		if e.StatusOf(id) == tasktree.Undone { // perhaps only since it was asked for
+			return nil, fail("revert", fmt.Sprintf("task %d", id), Invalid, errors.New("it is undone"))
+		}
 		im, err := e.readImages(id)
 		if err != nil {
 			return nil, err
@@ -64,7 +67,10 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 		if o.Skip {
 			im.leaveOut(c.things[id])
 		}
-		return im, e.leaveTimes(id, im)
+		if err := e.leaveTimes(id, im); err != nil {
+			return nil, err
+		}
+		return im, e.ownCopies(im)
 	})
 	if err == nil && len(c.report) > 0 {
 		e.audit("revert", &tasktree.Plan{Agent: a, From: res.From, To: res.To}, o, c, res.To)
@@ -129,7 +135,10 @@ func (e *Engine) Restore(a tasktree.Agent, id tasktree.TaskID, paths []string, o
 	} else if id != 0 {
 		return MoveResult{}, fail("restore", fmt.Sprintf("task %d", id), NoTask, nil)
 	}
-	title := fmt.Sprintf("restore %d %s", id, strings.Join(paths, " "))
+	title := fmt.Sprintf("restore %d", id)
+	for _, p := range paths {
+		title += " " + onOneLine(p)
+	}
 	return e.remake("restore", a, title, o, func() (*images, error) {
 		then, err := e.viewAt(owner, id)
 		if err != nil {
@@ -142,11 +151,20 @@ func (e *Engine) Restore(a tasktree.Agent, id tasktree.TaskID, paths []string, o
 		im := newImages()
 		for _, p := range paths {
 			if err := e.restorePath(im, then, now, strings.Trim(p, "/")); err != nil {
+				e.dropCopies(im)
 				return nil, err
 			}
 		}
 		return im, nil
 	})
+}
+
+// onOneLine is a path as it stands in a title, which is one line of text.
+func onOneLine(path string) string {
+	if utf8.ValidString(path) && strings.IndexFunc(path, unicode.IsControl) < 0 {
+		return path
+	}
+	return strconv.Quote(path)
 }
 
 func (e *Engine) restorePath(im *images, then, now *view, path string) error {
@@ -285,6 +303,7 @@ func (e *Engine) restoreContent(im *images, then *view, r *ref) error {
 		return err
 	}
 	defer done()
+	im.contents[r.id] = c // who meets an error drops its copies
 	for s := range cov.all(0) {
 		p, err := e.keepBytes(rd, s)
 		if err != nil {
@@ -292,7 +311,6 @@ func (e *Engine) restoreContent(im *images, then *view, r *ref) error {
 		}
 		c.pieces = append(c.pieces, p)
 	}
-	im.contents[r.id] = c
 	if _, has := im.metas[r.id]; !has {
 		if im.metas[r.id], err = then.meta(r); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (s *step) prepare() (err error) {
 	s.have = newImages()
 	defer func() {
 		if err != nil {
-			s.dropCopies(s.have)
+			s.e.dropCopies(s.have)
 		}
 	}()
 	var b journal.Batch
@@ -202,7 +202,7 @@ func (s *step) complete() error {
 		return storeError("take a step back", errors.Join(err, e2))
 	}
 	s.half = false
-	s.dropCopies(s.have)
+	s.e.dropCopies(s.have)
 	return err
 }
 
@@ -372,7 +372,7 @@ func (s *step) settle() error {
 		return storeError("settle a move", err)
 	}
 	e.own(nil, moved)
-	s.dropCopies(&old)
+	s.e.dropCopies(&old)
 	for _, id := range sortedOIDs(s.objects) {
 		s.unhold(s.objects[id])
 	}
