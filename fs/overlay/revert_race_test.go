@@ -71,7 +71,7 @@ func TestRevertOfWhatIsTakenBack(t *testing.T) {
 	two := s.e.Active("a")
 	s.must(s.rewrite("f", "second"))
 	s.e.blobMu.Lock() // the revert archives first, and reads history meanwhile
-	reverted, undone := make(chan error), make(chan error)
+	reverted, undone := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := s.e.Revert("a", two, MoveOptions{})
 		reverted <- err
@@ -87,7 +87,7 @@ func TestRevertOfWhatIsTakenBack(t *testing.T) {
 		_, err := s.e.Undo("a", MoveOptions{})
 		undone <- err
 	}()
-	until(t, "the undo", s.moveWaits)
+	until(t, "the undo", func() bool { return s.moveWaits() || len(undone) > 0 })
 	s.e.blobMu.Unlock()
 	s.must(<-undone)
 	s.must(<-reverted, Invalid)
