@@ -139,6 +139,7 @@ func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), er
 		Dir: o.dir, StoreDir: o.store, Config: o.config, Guard: o.guard, Blind: o.blind, Durability: o.durability, OnStoreError: o.onStoreError,
 		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Logger: log,
 	}
+	tuneCollector()
 	profiled := startProfile(log)
 	for until := time.Now().Add(lockLimit); ; time.Sleep(20 * time.Millisecond) {
 		server, err = fs.Mount(options)
