@@ -47,9 +47,25 @@ type MoveResult struct {
 	Lost []string
 }
 
-// Undo goes to the parent of the agent's active task. Errors: AtRoot; those of Switch.
+// Undo goes to the parent of the agent's active task. Where that is an automatic task that did nothing but refresh git's
+// index, as `git status` does after a merge, it takes the one before it back as well. Errors: AtRoot; those of Switch.
 func (e *Engine) Undo(a tasktree.Agent, o MoveOptions) (MoveResult, error) {
-	return e.move("undo", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) { return t.PlanUndo(a) })
+	return e.move("undo", a, o, func(t *tasktree.Tree) (tasktree.Plan, error) {
+		at := t.Active(a)
+		for {
+			k, has := t.Get(at)
+			up, own := t.Get(k.Parent)
+			if !has || !k.Auto || k.Pruned || !own || up.Pruned || !e.onlyGitIndex(at) {
+				break
+			}
+			at = k.Parent
+		}
+		if at == t.Active(a) {
+			return t.PlanUndo(a)
+		}
+		k, _ := t.Get(at)
+		return t.PlanSwitch(a, k.Parent)
+	})
 }
 
 // Redo goes to the child of the active task that was left last. An automatic task that did nothing but refresh git's
