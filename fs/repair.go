@@ -13,7 +13,7 @@ import (
 
 // repair opens the journal and the blobs, made sound as far as they can be read.
 func (s *store) repair(say func(string), jo journal.Options, co cas.Options) (err error) {
-	s.journal, err = journal.Repair(filepath.Join(s.dir, "journal"), jo, func(l journal.Lost) { s.lost = append(s.lost, l) })
+	s.journal, err = journal.Repair(filepath.Join(s.dir, "journal"), jo, func(l journal.Lost) { s.lost = append(s.lost, l) }, say)
 	if err != nil {
 		return storeFailure(s.dir, err)
 	}

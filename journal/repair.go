@@ -26,10 +26,10 @@ const ErrBeyondRepair Kind = "the journal is damaged beyond repair"
 
 // Repair opens a journal, and makes of a damaged one a sound one that has all that can be read. The index, where it is
 // damaged, is written anew; live values are moved out of damaged segments, which then go. lost hears of each part of the keys
-// that is gone; what it was about is the caller's to find out.
+// that is gone; what it was about is the caller's to find out. mended hears, as sentences, of what was damaged and is whole again.
 //
 // A death in between leaves a journal to be repaired again. Errors: ErrBeyondRepair, when nothing has changed; those of Open.
-func Repair(dir string, o Options, lost func(Lost)) (*Journal, error) {
+func Repair(dir string, o Options, lost func(Lost), mended func(what string)) (*Journal, error) {
 	o = o.withDefaults()
 	o.still = true
 	if err := Recognize(dir); err != nil {
@@ -43,6 +43,7 @@ func Repair(dir string, o Options, lost func(Lost)) (*Journal, error) {
 		if err := salvageIndex(dir, o, lost); err != nil {
 			return nil, err
 		}
+		mended("the journal's index was damaged: it is made anew")
 		j, err = Open(dir, o)
 	}
 	if err != nil {
@@ -55,6 +56,7 @@ func Repair(dir string, o Options, lost func(Lost)) (*Journal, error) {
 		if err := salvageIndex(dir, o, lost); err != nil {
 			return nil, err
 		}
+		mended("the journal's index was damaged: it is made anew")
 		if j, err = Open(dir, o); err != nil {
 			return nil, err
 		}
@@ -64,7 +66,7 @@ func Repair(dir string, o Options, lost func(Lost)) (*Journal, error) {
 		err = j.findDamaged()
 	}
 	if err == nil {
-		err = j.dropDamaged()
+		err = j.dropDamaged(mended)
 	}
 	if err = errors.Join(err, j.Close()); err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (j *Journal) findDamaged() error {
 }
 
 // dropDamaged moves what is live out of damaged segments and deletes them. Everything in them can be read by now.
-func (j *Journal) dropDamaged() error {
+func (j *Journal) dropDamaged(mended func(string)) error {
 	damaged := map[uint32]bool{}
 	j.mu.RLock()
 	for num, s := range j.segs {
@@ -188,6 +190,7 @@ func (j *Journal) dropDamaged() error {
 	if err := j.checkpoint(); err != nil {
 		return err
 	}
+	mended(fmt.Sprintf("%d segments of the journal had damage in them: what is needed of them is written anew, and they are gone", len(damaged)))
 	for _, mark := range marks {
 		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fail("repair", mark, ErrIO, err)

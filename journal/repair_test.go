@@ -49,15 +49,28 @@ func toDamage(t *testing.T) (dir string, want map[string]string) {
 func repaired(t *testing.T, what, dir string, want map[string]string) (lost int) {
 	t.Helper()
 	var gone []Lost
+	var said []string
 	o := testOptions(t)
 	o.Logger = nil
-	j, err := Repair(dir, o, func(l Lost) { gone = append(gone, l) })
+	sound := true
+	if j, err := Open(dir, o); err != nil {
+		sound = false
+	} else {
+		if _, err := j.Verify(t.Context(), func(Problem) { sound = false }); err != nil {
+			sound = false
+		}
+		abandon(t, j)
+	}
+	j, err := Repair(dir, o, func(l Lost) { gone = append(gone, l) }, func(what string) { said = append(said, what) })
 	if errors.Is(err, ErrBeyondRepair) {
 		return -1
 	}
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 		return 0
+	}
+	if !sound && len(gone)+len(said) == 0 {
+		t.Errorf("%s: it was damaged and is whole, and the repair says nothing of it", what)
 	}
 	covered := func(key string) bool {
 		for _, l := range gone {
@@ -177,7 +190,7 @@ func repairedMostly(t *testing.T, dir string) {
 	t.Helper()
 	o := testOptions(t)
 	o.Logger = nil
-	j, err := Repair(dir, o, func(Lost) {})
+	j, err := Repair(dir, o, func(Lost) {}, func(string) {})
 	if err != nil {
 		t.Error(err)
 		return
@@ -230,7 +243,7 @@ func TestRepairLostIndex(t *testing.T) {
 			continue
 		}
 		before := segmentBytes(t, dir)
-		if _, err := Repair(dir, o, func(Lost) {}); !errors.Is(err, ErrBeyondRepair) {
+		if _, err := Repair(dir, o, func(Lost) {}, func(string) {}); !errors.Is(err, ErrBeyondRepair) {
 			t.Errorf("without the first segments: %v", err)
 		}
 		if after := segmentBytes(t, dir); after != before {

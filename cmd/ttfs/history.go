@@ -20,6 +20,8 @@ type taskInfo struct {
 	Files       int        `json:"files"`
 	// Pruned says that what the task changed is not kept any more.
 	Pruned bool `json:"pruned,omitempty"`
+	// Incomplete says that some of what it changed could not be kept: undoing it leaves that as it is.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // change is one path that a task changed (created, modified, deleted) or a move changes (create, modify, delete).

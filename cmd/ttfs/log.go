@@ -99,6 +99,8 @@ func about(t taskInfo, agents bool) string {
 	}
 	if t.Pruned {
 		s += " (pruned)"
+	} else if t.Incomplete {
+		s += " (incomplete)"
 	}
 	if agents {
 		s += "  [" + t.Agent + "]"

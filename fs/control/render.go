@@ -111,7 +111,7 @@ func own(b Backend, a tasktree.Agent) []tasktree.Task {
 }
 
 // listText is an agent's timeline. Shape of a line: the mark (→ current, ↯ undone, else a blank), the number, ⎇ when
-// more than one task was begun after it, the title, (pruned) when nothing of it is kept.
+// more than one task was begun after it, the title, (pruned) when nothing of it is kept, (incomplete) when not all of it is.
 func listText(b Backend, a tasktree.Agent) []byte {
 	var s []byte
 	for _, t := range own(b, a) {
@@ -124,6 +124,8 @@ func listText(b Backend, a tasktree.Agent) []byte {
 		}
 		if t.Pruned {
 			s = append(s, " (pruned)"...)
+		} else if t.Incomplete {
+			s = append(s, " (incomplete)"...)
 		}
 		s = append(s, '\n')
 	}
@@ -156,6 +158,8 @@ type listed struct {
 	Files   int        `json:"files"`
 	// Pruned says that what the task changed is not kept any more.
 	Pruned bool `json:"pruned,omitempty"`
+	// Incomplete says that some of what it changed could not be kept: undoing it leaves that as it is.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
@@ -164,7 +168,7 @@ func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
 		all = append(all, listed{
 			ID: t.ID, Parent: t.Parent, Agent: t.Agent, Under: t.Under, Title: t.Title,
 			Status: b.StatusOf(t.ID), HasBranches: b.HasBranches(t.ID),
-			Started: moment(t.Started), Ended: moment(t.Ended), Files: fileCount(b, t), Pruned: t.Pruned,
+			Started: moment(t.Started), Ended: moment(t.Ended), Files: fileCount(b, t), Pruned: t.Pruned, Incomplete: t.Incomplete,
 		})
 	}
 	return encode(all)

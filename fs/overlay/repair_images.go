@@ -154,7 +154,7 @@ func (r *repairing) mendImages() error {
 }
 
 // malformed drops records that are no images, and those of tasks that are not there. Numbers beyond those of tasks are
-// epochs of forks, which are not looked at.
+// epochs of forks, of which only that is looked at.
 func (r *repairing) malformed(before []byte) error {
 	for _, letter := range []byte{kEntry, kMeta, kContent, kPiece} {
 		err := r.e.j.Scan(append(slices.Clone(before), letter), func(k, v []byte) error {
@@ -173,6 +173,8 @@ func (r *repairing) malformed(before []byte) error {
 				r.copies = max(r.copies, c)
 			}
 			switch {
+			case id >= atBit && err != nil:
+				r.epochImage(whole, id)
 			case id >= atBit:
 			case r.tasks[id] == nil:
 				r.say("an image of task %d, which is not there, is dropped", id)

@@ -20,7 +20,9 @@ func (s *stand) repaired() (said []string) {
 	s.close()
 	set := s.set
 	s.set = func(o *Options) {
-		set(o)
+		if set != nil {
+			set(o)
+		}
 		o.Repair = &Repair{Say: func(what string) { said = append(said, what) }}
 	}
 	s.open()
