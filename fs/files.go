@@ -147,8 +147,9 @@ func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 	return fuse.OK
 }
 
-// Create makes a file and opens it. Where another was faster, and the caller did not insist, that one is opened.
-func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+// Create makes a file and opens it. What came there since the kernel was told that there is nothing is not opened here: nobody
+// has asked whether the caller may. The kernel looks the name up anew after ESTALE, asks, and opens.
+func (f *face) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	if s := fixed(in.NodeId, name, true); !s.Ok() {
 		return s
 	}
@@ -159,11 +160,7 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	c.Umask = in.Umask
 	ent, h, err := f.of(in.NodeId).Create(c, node(in.NodeId), name, in.Flags, in.Mode)
 	if errors.Is(err, unix.EEXIST) && in.Flags&unix.O_EXCL == 0 {
-		if ent, err = f.of(in.NodeId).Lookup(node(in.NodeId), name); err == nil {
-			if h, err = f.of(in.NodeId).Open(c, ent.Node, in.Flags&^(unix.O_CREAT|unix.O_EXCL), in.OpenFlags&fuse.OPEN_KILL_SUIDGID != 0, cancel); err != nil {
-				f.of(in.NodeId).Forget(ent.Node, 1)
-			}
-		}
+		return fuse.Status(unix.ESTALE)
 	}
 	if err != nil {
 		return f.status("create", err)
@@ -252,6 +249,7 @@ func (f *face) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (uint3
 		return 0, fuse.Status(unix.EXDEV) // the kernel then copies by reading and writing
 	}
 	n, err := f.of(in.NodeId).CopyRange(f.caller(&in.InHeader), from, int64(in.OffIn), to, int64(in.OffOut), int(min(in.Len, 1<<30)))
+	f.changed(in.NodeIdOut, "")
 	return uint32(n), f.status("copy_file_range", err)
 }
 
@@ -261,16 +259,20 @@ func (f *face) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	if h == nil {
 		return fuse.EBADF
 	}
+	defer f.changed(in.NodeId, "")
 	return f.status("fallocate", f.of(in.NodeId).Fallocate(f.caller(&in.InHeader), h, in.Mode, int64(in.Offset), int64(in.Length)))
 }
 
 // Lseek is lseek(2) for SEEK_DATA and SEEK_HOLE.
 func (f *face) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
-	h := f.handles.file(in.Fh)
-	if h == nil {
-		return fuse.Status(unix.ENOSYS)
+	var off int64
+	err := error(unix.EBADF) // never ENOSYS: the kernel would ask of no file any more
+	switch h := f.handles.get(in.Fh).(type) {
+	case *overlay.Handle:
+		off, err = f.of(in.NodeId).Seek(h, int64(in.Offset), int(in.Whence))
+	case *virtualFile:
+		off, err = h.seek(int64(in.Offset), int(in.Whence))
 	}
-	off, err := f.of(in.NodeId).Seek(h, int64(in.Offset), int(in.Whence))
 	out.Offset = uint64(off)
 	return f.status("lseek", err)
 }

@@ -93,6 +93,7 @@ func (f *face) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.E
 		return fuse.Status(unix.EXDEV)
 	}
 	ent, err := f.of(in.NodeId).Link(f.caller(&in.InHeader), node(in.Oldnodeid), node(in.NodeId), name)
+	f.changed(in.Oldnodeid, "")
 	return f.made("link", in.NodeId, name, ent, err, out)
 }
 

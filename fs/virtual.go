@@ -23,6 +23,7 @@ func isVirtual(id uint64) bool { return id >= virtualBase }
 type virtual struct {
 	id      uint64
 	path    string // from the root of the mount
+	key     string // in the table
 	lookups uint64
 
 	n     control.Node   // nil inside a tree
@@ -232,6 +233,30 @@ func (v *virtualFile) read(cancel <-chan struct{}, b []byte, off int64) (int, er
 		return 0, nil
 	}
 	return copy(b, v.content[off:]), nil
+}
+
+// seek is lseek(2) for SEEK_DATA and SEEK_HOLE: all is data. What is said as it is asked for has no end yet.
+func (v *virtualFile) seek(off int64, whence int) (int64, error) {
+	size := int64(len(v.content))
+	switch {
+	case v.check != nil, v.session != nil:
+		return 0, syscall.ESPIPE
+	case v.tree != nil:
+		st, err := v.tree.Stat(v.in)
+		if err != nil {
+			return 0, err
+		}
+		size = int64(st.Size)
+	case v.log != nil:
+		size = v.log.bytes()
+	}
+	switch {
+	case off < 0 || off >= size:
+		return 0, syscall.ENXIO
+	case whence == unix.SEEK_HOLE:
+		return size, nil
+	}
+	return off, nil
 }
 
 func (v *virtualFile) write(b []byte) (int, error) {

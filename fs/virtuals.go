@@ -47,7 +47,7 @@ func (t *virtualTable) intern(v virtual) *virtual {
 	old := t.byPath[key]
 	if old == nil {
 		t.next++
-		v.id = t.next
+		v.id, v.key = t.next, key
 		old = &v
 		t.byID[v.id], t.byPath[key] = old, old
 	}
@@ -70,11 +70,6 @@ func (t *virtualTable) forget(id, n uint64) {
 	}
 	if v.lookups -= min(n, v.lookups); v.lookups == 0 {
 		delete(t.byID, id)
-		for key, other := range t.byPath {
-			if other == v {
-				delete(t.byPath, key)
-				break
-			}
-		}
+		delete(t.byPath, v.key)
 	}
 }
