@@ -11,6 +11,7 @@ import (
 type kernel interface {
 	EntryNotify(parent uint64, name string) fuse.Status
 	InodeNotify(node uint64, off, length int64) fuse.Status
+	PruneNotify(nodes []uint64) fuse.Status
 	RegisterBackingFd(*fuse.BackingMap) (id int32, code syscall.Errno)
 	UnregisterBackingFd(id int32) syscall.Errno
 }

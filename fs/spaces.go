@@ -22,6 +22,8 @@ type space struct {
 	path  string
 	up    *space // what it is a fork of; nil for the workspace
 	gone  atomic.Bool
+	// trimming: the kernel is being asked to drop inodes.
+	trimming atomic.Bool
 }
 
 // id is the kernel's number of a node of the space's own tree.

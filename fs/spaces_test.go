@@ -18,6 +18,12 @@ import (
 // testSpace is a space over a directory with an engine of its own.
 func testSpace(t *testing.T, f *face, files map[string]string) *space {
 	t.Helper()
+	return testSpaceWith(t, f, files, nil)
+}
+
+// testSpaceWith is testSpace with other options; then its engine tells the face what it has to tell.
+func testSpaceWith(t *testing.T, f *face, files map[string]string, set func(*overlay.Options)) *space {
+	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
@@ -29,7 +35,12 @@ func testSpace(t *testing.T, f *face, files map[string]string) *space {
 		t.Fatal(err)
 	}
 	sp := &space{back: &backend{Refusals: &control.Refusals{}, ids: f.ids, log: st.log}}
-	sp.e, err = overlay.Open(overlay.Options{Root: st.root, Store: st.tt, Journal: st.journal, Blobs: st.blobs})
+	o := overlay.Options{Root: st.root, Store: st.tt, Journal: st.journal, Blobs: st.blobs}
+	if set != nil {
+		o.Notify = &notifier{f: f, sp: sp}
+		set(&o)
+	}
+	sp.e, err = overlay.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func (e *Engine) openKept(n *node, flags int) (int, error) {
 	case flags&unix.O_PATH != 0:
 		return unix.FcntlInt(uintptr(n.keep), unix.F_DUPFD_CLOEXEC, 3)
 	}
-	return openAt(unix.AT_FDCWD, procPath(n.keep), flags|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	return openAt(unix.AT_FDCWD, procPath(int(n.keep)), flags|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 }
 
 func (e *Engine) tryOpen(n *node, flags int) (int, error) {

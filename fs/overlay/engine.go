@@ -43,6 +43,8 @@ type Options struct {
 	Power bool
 	// DirFDs bounds the descriptors of directories kept open. 0: 2048.
 	DirFDs int
+	// Nodes is how many inodes the kernel may have before a Notifier that is Crowded is told. 0: 128 Ki.
+	Nodes int
 
 	// Guard switches the guard on: an agent may not destroy content that it has not seen.
 	Guard bool
@@ -148,6 +150,7 @@ type Engine struct {
 	objs     objTable
 	dirs     fdCache // those that a move or a merge comes to
 	nodes    nodeTable
+	crowd    crowd
 	// places is held for writing while a name of an inode and the node's place change together, and for reading where
 	// both are looked at together.
 	places      sync.RWMutex

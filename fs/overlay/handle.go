@@ -49,9 +49,9 @@ func (h *Handle) writes() bool { return h.flags&unix.O_ACCMODE != unix.O_RDONLY 
 // fileState is what is known of a file's open handles. Guarded by node.mu.
 type fileState struct {
 	handles map[*Handle]struct{}
-	passing int // open so that the kernel has the backing file
-	direct  int // open in direct mode without the kernel having it: it may be mapped
-	cached  int // open so that the kernel may cache it
+	passing int32 // open so that the kernel has the backing file
+	direct  int32 // open in direct mode without the kernel having it: it may be mapped
+	cached  int32 // open so that the kernel may cache it
 }
 
 // backingFlags are the flags of an open that the backing file gets as well. O_DIRECT breaks msync below, O_APPEND and

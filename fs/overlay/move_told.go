@@ -51,7 +51,7 @@ func (s *step) replace(n *node, o *object) {
 	defer e.nodes.mu.Unlock()
 	n.oid, n.asked, n.held = o.id, true, inHold && n.dir == nil
 	if parent != nil {
-		n.last = Stat{}
+		n.last = nil
 		e.setPlaceLocked(n, parent, o.at.name)
 		parent.pins--
 	} else {

@@ -14,7 +14,8 @@ type NodeID uint64
 // RootNode is the workspace's own directory.
 const RootNode NodeID = 1
 
-// node is one inode that the kernel knows, or that something here holds on to.
+// node is one inode that the kernel knows, or that something here holds on to. There are as many as the kernel has inodes of
+// the mount: what few of them need is behind a pointer (TestNodeIsSmall).
 type node struct {
 	id   NodeID
 	kind uint32 // S_IFMT bits
@@ -41,16 +42,16 @@ type node struct {
 
 	// Guarded by nodeTable.mu.
 	lookups uint64 // what the kernel holds
-	pins    int    // children, handles, operations
 	parent  *node  // nil: root, in hold, or nowhere
 	name    string
-	alt     place // another name by which it was seen, where it has more than one link
+	alt     *place // another name by which it was seen, where it has more than one link; nil: none
+	last    *Stat  // as it was when its last name went; nil: it has one
+	oid     OID
+	pins    int32 // children, handles, operations
+	keep    int32 // a descriptor (O_PATH) of an inode whose last name went, for who still comes by its node; 0: none
 	inHold  bool  // its place is hold/oid
 	held    bool  // hold/oid is one of its links: programs see one less
-	oid     OID
-	asked   bool // the journal was asked for oid
-	last    Stat // as it was when its last name went
-	keep    int  // a descriptor (O_PATH) of an inode whose last name went, for who still comes by its node; 0: none
+	asked   bool  // the journal was asked for oid
 }
 
 type dirState struct {
@@ -96,6 +97,7 @@ func (e *Engine) initNodes(st *Stat) {
 	if limit == 0 {
 		limit = 2048
 	}
+	e.crowd.init(e.opt.Nodes, e.opt.Notify)
 	e.nodes = nodeTable{root: root, byID: map[NodeID]*node{RootNode: root}, byIno: map[inoKey]*node{root.key: root}, next: RootNode + 1, fds: dirCache{limit: limit}}
 }
 
@@ -134,17 +136,17 @@ func (e *Engine) dropLocked(n *node) {
 			}
 		}
 		if n.keep > 0 {
-			unix.Close(n.keep)
+			unix.Close(int(n.keep))
 			n.keep = 0
 			e.nodes.kept--
 		}
 		if n.dir != nil {
 			e.nodes.fds.drop(n.dir)
 		}
-		if alt := n.alt.parent; alt != nil {
-			alt.pins--
-			n.alt.parent = nil
-			e.dropLocked(alt)
+		if alt := n.alt; alt != nil {
+			n.alt = nil
+			alt.parent.pins--
+			e.dropLocked(alt.parent)
 		}
 		up := n.parent
 		n.parent = nil
@@ -184,14 +186,15 @@ func (e *Engine) setPlaceLocked(n, parent *node, name string) {
 
 // setAltLocked remembers another name of a node; a nil parent forgets it.
 func (e *Engine) setAltLocked(n, parent *node, name string) {
-	old := n.alt.parent
+	old := n.alt
+	n.alt = nil
 	if parent != nil {
 		parent.pins++
+		n.alt = &place{parent: parent, name: name}
 	}
-	n.alt = place{parent: parent, name: name}
 	if old != nil {
-		old.pins--
-		e.dropLocked(old)
+		old.parent.pins--
+		e.dropLocked(old.parent)
 	}
 }
 
@@ -263,7 +266,9 @@ func (e *Engine) known(k inoKey) *node {
 func (e *Engine) looked(n *node) {
 	e.nodes.mu.Lock()
 	n.lookups++
+	nodes := len(e.nodes.byID)
 	e.nodes.mu.Unlock()
+	e.crowd.grown(nodes)
 }
 
 // lock locks what guards the metadata of a node: of a directory, its entries as well.

@@ -155,8 +155,8 @@ func (e *Engine) statAny(n *node, h *Handle, st *Stat) error {
 	}
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
-	if n.last.Mask != 0 {
-		*st = n.last
+	if n.last != nil {
+		*st = *n.last
 		return nil
 	}
 	return err

@@ -119,7 +119,10 @@ func (ch *change) remove(r *removal, comes *node) error {
 // otherPlace is another name by which a node is known, checked. Preconditions: dir.dir.mu of the name is held.
 func (e *Engine) otherPlace(n, dir *node, name string) (place, bool) {
 	e.nodes.mu.Lock()
-	p := n.alt
+	var p place
+	if n.alt != nil {
+		p = *n.alt
+	}
 	here := p.parent == dir && p.name == name
 	e.nodes.mu.Unlock()
 	if p.parent == nil || here {
@@ -158,7 +161,7 @@ func (r *removal) keep(e *Engine) {
 	}
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
-	r.n.keep = fd
+	r.n.keep = int32(fd)
 	e.nodes.kept++
 }
 
@@ -213,8 +216,9 @@ func (e *Engine) lostName(r *removal) {
 		r.n.inHold, r.n.held = true, true
 	default:
 		e.setPlaceLocked(r.n, nil, "")
-		r.n.last = r.st
-		r.n.last.Nlink = 0
+		last := r.st
+		last.Nlink = 0
+		r.n.last = &last
 	}
 	e.setAltLocked(r.n, nil, "")
 }

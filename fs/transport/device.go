@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"encoding/binary"
 	"os"
 	"syscall"
 	"unsafe"
@@ -87,6 +88,17 @@ func (c *Conn) EntryNotify(parent uint64, name string) fuse.Status {
 // DeleteNotify tells the kernel that a name is gone, also where it is in use; it waits like EntryNotify.
 func (c *Conn) DeleteNotify(parent, child uint64, name string) fuse.Status {
 	return notifyStatus(c.dev.write(notification(notifyDelete, []uint64{parent, child}, name, true)))
+}
+
+// PruneNotify has the kernel drop these inodes from its caches, as far as nobody uses them: it then forgets them. To drop one,
+// it may have to write back what it has cached of it, which it asks of us: never call it from a handler. ENOSYS before
+// Linux 6.18.
+func (c *Conn) PruneNotify(nodes []uint64) fuse.Status {
+	numbers := append([]uint64{0, 0}, nodes...)
+	b := notification(notifyPrune, numbers, "", false)
+	// Source: struct fuse_notify_prune_out: the count, 4 bytes, and 12 that are not used.
+	binary.NativeEndian.PutUint32(b[outHeaderSize:], uint32(len(nodes)))
+	return notifyStatus(c.dev.write(b))
 }
 
 // InodeNotify has the kernel forget the attributes of an inode, and, where off is not negative, the content that it has

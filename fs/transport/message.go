@@ -87,6 +87,7 @@ const (
 	notifyInode  = 2
 	notifyEntry  = 3
 	notifyDelete = 6
+	notifyPrune  = 9
 )
 
 // notification encodes one: the numbers, each 8 bytes, and a name with its length before it and a NUL after it.
