@@ -247,20 +247,12 @@ func (b *backend) ForkPIDs(name string) []int {
 	return nil
 }
 
-// DiffFork writes what the agents of a fork have changed in it.
+// DiffFork writes what a merge of a fork would bring.
 func (b *backend) DiffFork(w io.Writer, name string) error {
-	sp := b.child(name)
-	if sp == nil {
+	if b.child(name) == nil {
 		return &control.Error{Op: "fork", What: name, Kind: control.NoFile}
 	}
-	for _, a := range sp.e.Agents() {
-		if id := sp.e.Active(a); id != 0 {
-			if err := sp.e.Diff(w, 0, id, nil); err != nil {
-				return controlError("diff", err)
-			}
-		}
-	}
-	return nil
+	return controlError("diff", b.Engine.DiffFork(w, overlay.ForkName(name)))
 }
 
 // ForkParent is the agent that made a fork.

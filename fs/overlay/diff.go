@@ -122,16 +122,7 @@ func readSide(v *view, prefix, path string) (side, error) {
 			return side{}, err
 		}
 		defer done()
-		if size > maxDiffBytes {
-			s.binary = true
-			return s, nil
-		}
-		b := make([]byte, size)
-		if _, err := rd.ReadAt(b, 0); err != nil && err != io.EOF {
-			return side{}, err
-		}
-		s.text = string(b)
-		s.binary = bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0
+		return s, s.read(rd, size)
 	case unix.S_IFLNK:
 		t, err := v.readlink(r)
 		if err != nil {
@@ -140,6 +131,21 @@ func readSide(v *view, prefix, path string) (side, error) {
 		s.text = string(t) + "\n"
 	}
 	return s, nil
+}
+
+// read reads a file.
+func (s *side) read(rd io.ReaderAt, size int64) error {
+	if size > maxDiffBytes {
+		s.binary = true
+		return nil
+	}
+	b := make([]byte, size)
+	if _, err := rd.ReadAt(b, 0); err != nil && err != io.EOF {
+		return err
+	}
+	s.text = string(b)
+	s.binary = bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0
+	return nil
 }
 
 func diffOne(w io.Writer, va, vb *view, c Change) error {
@@ -151,16 +157,20 @@ func diffOne(w io.Writer, va, vb *view, c Change) error {
 	if err != nil {
 		return err
 	}
+	return diffSides(w, c.Path, a, b)
+}
+
+func diffSides(w io.Writer, path string, a, b side) (err error) {
 	if a.mode&unix.S_IFMT == unix.S_IFDIR || b.mode&unix.S_IFMT == unix.S_IFDIR {
 		if a.mode&unix.S_IFMT == b.mode&unix.S_IFMT {
-			_, err = fmt.Fprintf(w, "directory %s: mode %04o -> %04o\n", c.Path, a.mode&0o7777, b.mode&0o7777)
+			_, err = fmt.Fprintf(w, "directory %s: mode %04o -> %04o\n", path, a.mode&0o7777, b.mode&0o7777)
 		}
 		if err != nil || a.text == "" && b.text == "" {
 			return err
 		}
 	}
 	if a.mode != 0 && b.mode != 0 && a.mode != b.mode {
-		if _, err := fmt.Fprintf(w, "old mode %06o %s\nnew mode %06o %s\n", a.mode, c.Path, b.mode, c.Path); err != nil {
+		if _, err := fmt.Fprintf(w, "old mode %06o %s\nnew mode %06o %s\n", a.mode, path, b.mode, path); err != nil {
 			return err
 		}
 	}
