@@ -11,7 +11,7 @@ import (
 // gives it the group of a setgid directory, but with the daemon's own capabilities: what the caller may do was decided
 // by the kernel (default_permissions) before the request was sent. A daemon without root makes everything as itself.
 func asCaller(c Caller, f func() error) error {
-	if os.Geteuid() != 0 || c.UID == 0 && c.GID == 0 {
+	if c.UID == 0 && c.GID == 0 || os.Geteuid() != 0 {
 		return f()
 	}
 	runtime.LockOSThread()

@@ -84,12 +84,18 @@ func (e *Engine) putDir(f *dirFD) {
 // openNode opens the inode of a node wherever it is; in a fork, after it was raised. The first try takes no lock; when a rename came between, or
 // somebody changed the tree around the mount, the second looks while no name changes. Errors: ESTALE.
 func (e *Engine) openNode(n *node, flags int) (int, error) {
+	var st Stat
+	return e.openSeen(n, flags, &st)
+}
+
+// openSeen is openNode, and gives the state by which the inode was recognized; st.Mask is 0 where it was not looked at.
+func (e *Engine) openSeen(n *node, flags int, st *Stat) (int, error) {
 	if n.low() {
 		if err := e.raise(n); err != nil {
 			return -1, err
 		}
 	}
-	fd, err := e.tryOpen(n, flags)
+	fd, err := e.tryOpen(n, flags, st)
 	if err == unix.ESTALE || err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
 		// The parent's descriptor is made before the lock is taken, since useDir may come here itself.
 		if p := e.placeOf(n); p.parent != nil {
@@ -98,7 +104,7 @@ func (e *Engine) openNode(n *node, flags int) (int, error) {
 			}
 		}
 		e.places.RLock()
-		fd, err = e.tryOpenCached(n, flags)
+		fd, err = e.tryOpenCached(n, flags, st)
 		e.places.RUnlock()
 		if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
 			err = unix.ESTALE
@@ -125,13 +131,13 @@ func (e *Engine) openKept(n *node, flags int) (int, error) {
 	return openAt(unix.AT_FDCWD, procPath(int(n.keep)), flags|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 }
 
-func (e *Engine) tryOpen(n *node, flags int) (int, error) {
+func (e *Engine) tryOpen(n *node, flags int, st *Stat) (int, error) {
 	p := e.placeOf(n)
 	switch {
 	case n == e.nodes.root:
 		return openAt(e.root, ".", flags|unix.O_NOFOLLOW, 0)
 	case p.inHold:
-		return e.openChecked(e.hold, holdName(p.oid), n, flags)
+		return e.openChecked(e.hold, holdName(p.oid), n, flags, st)
 	case p.parent == nil:
 		return -1, unix.ESTALE
 	}
@@ -140,14 +146,14 @@ func (e *Engine) tryOpen(n *node, flags int) (int, error) {
 		return -1, err
 	}
 	defer e.putDir(f)
-	return e.openChecked(f.fd, p.name, n, flags)
+	return e.openChecked(f.fd, p.name, n, flags, st)
 }
 
 // tryOpenCached is tryOpen with the parent's descriptor as it is in the cache: it takes no lock but nodeTable.mu.
-func (e *Engine) tryOpenCached(n *node, flags int) (int, error) {
+func (e *Engine) tryOpenCached(n *node, flags int, st *Stat) (int, error) {
 	p := e.placeOf(n)
 	if n == e.nodes.root || p.inHold || p.parent == nil {
-		return e.tryOpen(n, flags)
+		return e.tryOpen(n, flags, st)
 	}
 	e.nodes.mu.Lock()
 	f := p.parent.dir.fd
@@ -159,16 +165,16 @@ func (e *Engine) tryOpenCached(n *node, flags int) (int, error) {
 		return -1, unix.ESTALE
 	}
 	defer e.putDir(f)
-	return e.openChecked(f.fd, p.name, n, flags)
+	return e.openChecked(f.fd, p.name, n, flags, st)
 }
 
-func (e *Engine) openChecked(dir int, name string, n *node, flags int) (int, error) {
+func (e *Engine) openChecked(dir int, name string, n *node, flags int, st *Stat) (int, error) {
 	fd, err := openAt(dir, name, flags|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}
-	var st Stat
-	if err := statAt(fd, "", &st); err != nil || keyOf(&st) != n.key {
+	if err := statAt(fd, "", st); err != nil || keyOf(st) != n.key {
+		st.Mask = 0
 		unix.Close(fd)
 		return -1, unix.ESTALE
 	}
@@ -191,10 +197,14 @@ func (e *Engine) statNode(n *node, st *Stat) (err error) {
 			}
 		}
 	}
-	fd, err := e.openNode(n, unix.O_PATH)
+	st.Mask = 0
+	fd, err := e.openSeen(n, unix.O_PATH, st)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
+	if st.Mask != 0 {
+		return nil
+	}
 	return statAt(fd, "", st)
 }

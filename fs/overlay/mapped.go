@@ -19,10 +19,11 @@ type mappedKey struct {
 	agent tasktree.Agent
 }
 
-// stays makes of a handle that is being released one that stays a writer, if the file may be mapped. A file has one
-// such handle for each agent. Preconditions: h.n.mu is held.
+// stays makes of a handle that is being released one that stays a writer, if the file may be mapped through it: a
+// descriptor that cannot be read from maps nothing (Source: do_mmap in mm/mmap.c). A file has one such handle for each
+// agent. Preconditions: h.n.mu is held.
 func (e *Engine) stays(h *Handle) bool {
-	if e.closed.Load() || !h.unseen() {
+	if e.closed.Load() || !h.unseen() || h.flags&unix.O_ACCMODE != unix.O_RDWR {
 		return false
 	}
 	t, k := &e.writers, mappedKey{h.n, h.agent}

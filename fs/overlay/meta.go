@@ -78,12 +78,12 @@ func readMeta(fd int, st *Stat) (meta, error) {
 	if kindOf(st) == unix.S_IFLNK {
 		return m, nil // no attributes that a user could set
 	}
-	names, err := listXattrs(procPath(fd))
+	names, err := listXattrs(fd)
 	if err != nil {
 		return m, err
 	}
 	for _, name := range names {
-		v, err := getXattr(procPath(fd), name)
+		v, err := getXattr(fd, name)
 		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOTSUP) {
 			continue
 		}
@@ -99,16 +99,16 @@ func readMeta(fd int, st *Stat) (meta, error) {
 }
 
 // listXattrs lists the attributes of what a /proc/self/fd path names.
-func listXattrs(path string) ([]string, error) {
+func listXattrs(fd int) ([]string, error) {
 	var small [1024]byte
 	b := small[:]
 	for {
-		n, err := unix.Listxattr(path, b)
+		n, err := rawXattrs(fd, b)
 		switch {
 		case err == unix.ENOTSUP:
 			return nil, nil
 		case err == unix.ERANGE:
-			if n, err = unix.Listxattr(path, nil); err != nil {
+			if n, err = rawXattrs(fd, nil); err != nil {
 				return nil, err
 			}
 			b = make([]byte, n+256)
@@ -126,12 +126,12 @@ func listXattrs(path string) ([]string, error) {
 	}
 }
 
-func getXattr(path, name string) ([]byte, error) {
+func getXattr(fd int, name string) ([]byte, error) {
 	b := make([]byte, 256)
 	for {
-		n, err := unix.Getxattr(path, name, b)
+		n, err := rawXattr(fd, name, b)
 		if err == unix.ERANGE {
-			if n, err = unix.Getxattr(path, name, nil); err == nil {
+			if n, err = rawXattr(fd, name, nil); err == nil {
 				b = make([]byte, n+64)
 				continue
 			}

@@ -239,9 +239,14 @@ func onDisk(full string, st *Stat) (i *inode, err error) {
 	if err != nil {
 		return i, err
 	}
-	names, err := listXattrs(full)
+	fd, err := openAt(unix.AT_FDCWD, full, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return i, err
+	}
+	defer unix.Close(fd)
+	names, err := listXattrs(fd)
 	for _, name := range names {
-		v, err := getXattr(full, name)
+		v, err := getXattr(fd, name)
 		if err != nil {
 			return i, err
 		}

@@ -34,36 +34,33 @@ func (e *Engine) SetAttributes(c Caller, id NodeID, h *Handle, s SetAttr) (Stat,
 		return st, err
 	}
 	defer e.leaveOp()
-	if err := e.setAttributes(c, n, h, s); err != nil {
+	if err := e.setAttributes(c, n, h, s, &st); err != nil {
 		return st, err
 	}
-	return st, e.statAny(n, h, &st)
+	return st, e.see(n, &st)
 }
 
-func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
-	path, err := e.metaFD(n, h)
+func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr, st *Stat) error {
+	at, err := e.lockAttrs(n, h)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(path)
-	data := -1
+	defer at.done()
+	data, size := -1, int64(0)
 	if s.Size != nil {
-		if data, err = openAt(unix.AT_FDCWD, procPath(path), unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+		var done func()
+		if data, done, err = at.writable(); err != nil {
 			return err
 		}
-		defer unix.Close(data)
-	}
-	n.lock()
-	defer n.unlock()
-	var st Stat
-	if s.Size != nil {
+		defer done()
 		if err := e.fill(n); err != nil {
 			return err
 		}
-		if err := statAt(data, "", &st); err != nil {
+		if err := statAt(data, "", st); err != nil {
 			return err
 		}
-		if err := e.judge(&c, guard.Question{Op: guard.Truncate, Path: e.pathOfNode(n), From: *s.Size, To: int64(st.Size)}, n, &st); err != nil {
+		size = int64(st.Size)
+		if err := e.judge(&c, guard.Question{Op: guard.Truncate, Path: e.pathOfNode(n), From: *s.Size, To: size}, n, st); err != nil {
 			return err
 		}
 	}
@@ -72,11 +69,11 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 		return err
 	}
 	if s.Size != nil {
-		if err := ch.content(n, data, *s.Size, int64(st.Size)); err != nil {
+		if err := ch.content(n, data, *s.Size, size); err != nil {
 			return err
 		}
 	}
-	if err := ch.ownMeta(n, path); err != nil {
+	if err := ch.ownMeta(n, at.fd); err != nil {
 		return err
 	}
 	if err := ch.commit(); err != nil {
@@ -85,18 +82,19 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr) error {
 	if err := e.point("set attributes"); err != nil {
 		return err
 	}
-	if err := func() error { defer n.steady()(); return s.apply(path, data) }(); err != nil {
+	if err := func() error { defer n.steady()(); return s.apply(at.fd, data) }(); err != nil {
+		return err
+	}
+	if err := statAt(at.fd, "", st); err != nil {
 		return err
 	}
 	switch {
 	case s.Size != nil:
-		e.learnWrite(&c, n, data, min(*s.Size, int64(st.Size)), *s.Size)
+		e.learnWrite(&c, n, data, min(*s.Size, size), *s.Size)
 	case s.Mtime != nil && e.Follows() && n.dir == nil:
-		if statAt(path, "", &st) == nil {
-			e.guard.mu.Lock()
-			e.stampLocked(n.ident(), &st)
-			e.guard.mu.Unlock()
-		}
+		e.guard.mu.Lock()
+		e.stampLocked(n.ident(), st)
+		e.guard.mu.Unlock()
 	}
 	return nil
 }
@@ -126,21 +124,14 @@ func (ch *change) ownMeta(n *node, fd int) error {
 	})
 }
 
-// metaFD is a descriptor by which metadata can be changed: a duplicate of the handle's, or one with O_PATH.
-func (e *Engine) metaFD(n *node, h *Handle) (int, error) {
-	if h != nil && h.fd >= 0 {
-		return unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
-	}
-	return e.openAny(n)
-}
-
 func (s *SetAttr) apply(path, data int) error {
 	if s.Size != nil {
 		if err := retry(func() error { return unix.Ftruncate(data, *s.Size) }); err != nil {
 			return err
 		}
 	}
-	if s.KillPriv {
+	if s.KillPriv && s.UID == nil && s.GID == nil {
+		// A change of the owner takes them away by itself. Source: chown_common in fs/open.c.
 		if err := killPriv(path); err != nil {
 			return err
 		}
@@ -158,7 +149,7 @@ func (s *SetAttr) apply(path, data int) error {
 		}
 	}
 	if s.Mode != nil {
-		if err := unix.Chmod(procPath(path), *s.Mode&0o7777); err != nil {
+		if err := chmodFD(path, *s.Mode&0o7777); err != nil {
 			return err
 		}
 	}
@@ -191,12 +182,12 @@ func killPriv(fd int) error {
 			mode &^= unix.S_ISGID
 		}
 		if mode != uint32(st.Mode)&0o7777 {
-			if err := unix.Chmod(procPath(fd), mode); err != nil {
+			if err := chmodFD(fd, mode); err != nil {
 				return err
 			}
 		}
 	}
-	if err := unix.Removexattr(procPath(fd), "security.capability"); err != nil && err != unix.ENODATA && err != unix.ENOTSUP && err != unix.EPERM {
+	if err := removeXattr(fd, "security.capability"); err != nil && err != unix.ENODATA && err != unix.ENOTSUP && err != unix.EPERM {
 		return err
 	}
 	return nil
@@ -212,8 +203,8 @@ func (e *Engine) GetXattr(id NodeID, name string) ([]byte, error) {
 		}
 		return v, err
 	}
-	err := e.withPath(id, func(path string) (err error) {
-		v, err = getXattr(path, name)
+	err := e.withAttrs(id, func(fd int) (err error) {
+		v, err = getXattr(fd, name)
 		return err
 	})
 	return v, err
@@ -228,8 +219,8 @@ func (e *Engine) ListXattr(id NodeID) ([]byte, error) {
 		}
 		return out, err
 	}
-	err := e.withPath(id, func(path string) error {
-		names, err := listXattrs(path)
+	err := e.withAttrs(id, func(fd int) error {
+		names, err := listXattrs(fd)
 		if len(names) > 0 {
 			out = []byte(strings.Join(names, "\x00") + "\x00")
 		}
@@ -238,29 +229,11 @@ func (e *Engine) ListXattr(id NodeID) ([]byte, error) {
 	return out, err
 }
 
-func (e *Engine) withPath(id NodeID, f func(path string) error) error {
-	n, err := e.pin(id)
-	if err != nil {
-		return err
-	}
-	defer e.unpin(n)
-	if err := e.enterOn("", target{n: n}); err != nil {
-		return err
-	}
-	defer e.leaveOp()
-	fd, err := e.openAny(n)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return f(procPath(fd))
-}
-
 // SetXattr sets an extended attribute; flags are those of setxattr(2). killGID takes the setgid bit away, as setting an
 // ACL by a caller outside the file's group does.
 func (e *Engine) SetXattr(c Caller, id NodeID, name string, value []byte, flags int, killGID bool) error {
 	return e.changeXattr(c, id, func(fd int) error {
-		if err := unix.Setxattr(procPath(fd), name, value, flags); err != nil || !killGID {
+		if err := setXattr(fd, name, value, flags); err != nil || !killGID {
 			return err
 		}
 		var st Stat
@@ -270,13 +243,13 @@ func (e *Engine) SetXattr(c Caller, id NodeID, name string, value []byte, flags 
 		if st.Mode&unix.S_ISGID == 0 {
 			return nil
 		}
-		return unix.Chmod(procPath(fd), uint32(st.Mode)&0o7777&^unix.S_ISGID)
+		return chmodFD(fd, uint32(st.Mode)&0o7777&^unix.S_ISGID)
 	})
 }
 
 // RemoveXattr removes an extended attribute.
 func (e *Engine) RemoveXattr(c Caller, id NodeID, name string) error {
-	return e.changeXattr(c, id, func(fd int) error { return unix.Removexattr(procPath(fd), name) })
+	return e.changeXattr(c, id, func(fd int) error { return removeXattr(fd, name) })
 }
 
 func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
@@ -289,18 +262,16 @@ func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
 		return err
 	}
 	defer e.leaveOp()
-	fd, err := e.openAny(n)
+	at, err := e.lockAttrs(n, nil)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	n.lock()
-	defer n.unlock()
+	defer at.done()
 	ch, err := e.begin(c)
 	if err != nil {
 		return err
 	}
-	if err := ch.ownMeta(n, fd); err != nil {
+	if err := ch.ownMeta(n, at.fd); err != nil {
 		return err
 	}
 	if err := ch.commit(); err != nil {
@@ -309,5 +280,5 @@ func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
 	if err := e.point("set attributes"); err != nil {
 		return err
 	}
-	return f(fd)
+	return f(at.fd)
 }

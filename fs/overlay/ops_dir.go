@@ -15,8 +15,14 @@ type Dir struct {
 	at     uint64   // the cookie after the last entry read
 	merged []Dirent // the entries, where a fork has some of the lower
 	b      []byte   // entries read and not given yet
-	c      []byte   // where they are read into
+	c      *listing // where they are read into; nil: nothing was yet
+	end    bool     // the last call came to the end
 }
+
+// listing is a buffer for entries. Directories are opened far more often than many are open at once.
+type listing [32 << 10]byte
+
+var listings = sync.Pool{New: func() any { return new(listing) }}
 
 // Dirent is one entry of a directory.
 type Dirent struct {
@@ -42,7 +48,7 @@ func (e *Engine) OpenDir(id NodeID) (*Dir, error) {
 		return nil, err
 	}
 	e.opens.Add(1)
-	return &Dir{n: n, fd: fd, c: make([]byte, 32<<10)}, nil
+	return &Dir{n: n, fd: fd}, nil
 }
 
 func (e *Engine) openList(n *node) (int, error) {
@@ -66,6 +72,9 @@ func (e *Engine) CloseDir(d *Dir) {
 	e.opens.Add(-1)
 	if d.fd >= 0 {
 		unix.Close(d.fd)
+	}
+	if d.c != nil {
+		listings.Put(d.c)
 	}
 	e.unpin(d.n)
 }
@@ -101,11 +110,18 @@ func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
 		if _, err := unix.Seek(d.fd, int64(after), unix.SEEK_SET); err != nil {
 			return err
 		}
-		d.b, d.at = nil, after
+		d.b, d.at, d.end = nil, after, false
+	}
+	if d.c == nil {
+		d.c = listings.Get().(*listing)
+	}
+	if d.end {
+		d.end = false // whoever asks after that may see what has been made since
+		return nil
 	}
 	for {
 		if len(d.b) == 0 {
-			n, err := unix.Getdents(d.fd, d.c)
+			n, err := unix.Getdents(d.fd, d.c[:])
 			if err == unix.EINTR {
 				continue
 			}
@@ -113,6 +129,7 @@ func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
 				return nil // the directory is removed
 			}
 			if err != nil || n <= 0 {
+				d.end = err == nil // the kernel asks once more, to hear this again
 				return err
 			}
 			d.b = d.c[:n]

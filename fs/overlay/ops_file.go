@@ -61,7 +61,8 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		}
 		access = unix.O_RDWR // what is overwritten is read first
 	}
-	fd, err := e.openNode(n, access|backingFlags(flags))
+	var st Stat
+	fd, err := e.openSeen(n, access|backingFlags(flags), &st)
 	if err == unix.EACCES && access == unix.O_RDWR {
 		access = int(flags & unix.O_ACCMODE)
 		fd, err = e.openNode(n, access|backingFlags(flags))
@@ -88,14 +89,16 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	if err := e.fill(n); err != nil {
 		return nil, err
 	}
-	var st Stat
-	if err := statAt(fd, "", &st); err != nil {
-		return nil, err
+	guarded := e.guarded(&c)
+	if access != unix.O_RDONLY || guarded || n.from != nil || st.Mask == 0 { // it may have changed before it was locked
+		if err := statAt(fd, "", &st); err != nil {
+			return nil, err
+		}
 	}
 	o := opening{
 		cached: n.file.cached > 0,
 		flags:  flags, passthrough: e.passthrough.Load(), passing: n.file.passing > 0, direct: n.file.direct > 0,
-		size: int64(st.Size), guarded: e.guarded(&c), fresh: flags&unix.O_TRUNC != 0,
+		size: int64(st.Size), guarded: guarded, fresh: flags&unix.O_TRUNC != 0,
 	}
 	if access == unix.O_RDONLY {
 		h.how = o.how()

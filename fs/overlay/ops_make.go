@@ -13,6 +13,7 @@ type maker struct {
 	f    *dirFD
 	name string
 	ch   *change
+	made int // a descriptor of what was made; -1: there is none
 }
 
 // make does the making: f makes the name in an open directory; linked is the node that it is one more name of, nil for
@@ -45,18 +46,20 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 	if d.dir.dead {
 		return out, nil, unix.ENOENT
 	}
-	var st Stat
-	if err := statAt(fd.fd, name, &st); err == nil {
-		return out, nil, unix.EEXIST
-	} else if err != unix.ENOENT {
-		return out, nil, err
+	unlooked := linked == nil && e.recordsNothing(e.activeRun(c.Agent), d)
+	if !unlooked {
+		if err := e.vacant(fd.fd, d, name); err != nil {
+			return out, nil, err
+		}
 	}
-	if err := e.free(d, name); err != nil {
-		return out, nil, err
-	}
-	m := &maker{e: e, c: c, d: d, f: fd, name: name}
+	m := &maker{e: e, c: c, d: d, f: fd, name: name, made: -1}
 	if m.ch, err = e.begin(c); err != nil {
 		return out, nil, err
+	}
+	if unlooked && !e.recordsNothing(m.ch.run, d) { // another task has begun by itself
+		if err := e.vacant(fd.fd, d, name); err != nil {
+			return out, nil, err
+		}
 	}
 	if err := m.ch.entry(d, name, nil, linked); err != nil {
 		return out, nil, err
@@ -71,7 +74,12 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 		return out, nil, err
 	}
 	e.places.RLock()
-	if err = statAt(fd.fd, name, &out.Stat); err == nil {
+	if m.made >= 0 {
+		err = statAt(m.made, "", &out.Stat)
+	} else {
+		err = statAt(fd.fd, name, &out.Stat)
+	}
+	if err == nil {
 		n = e.intern(d, name, &out.Stat, linked == nil)
 	}
 	e.places.RUnlock()
@@ -94,6 +102,29 @@ func (m *maker) apply(f func(m *maker) error, linked bool) error {
 		defer m.d.steady()()
 	}
 	return f(m)
+}
+
+// vacant says that there is nothing at a name. Errors: EEXIST. Preconditions: dir.dir.mu is held.
+func (e *Engine) vacant(dir int, d *node, name string) error {
+	var st Stat
+	if err := statAt(dir, name, &st); err != unix.ENOENT {
+		if err == nil {
+			err = unix.EEXIST
+		}
+		return err
+	}
+	return e.free(d, name)
+}
+
+// recordsNothing says whether what is made in a directory by a run leaves no record: run and forks, as far as there are
+// any, are older than the directory. Then nobody need look before whether there is something at the name: making it says
+// so, and nothing is recorded in vain. r may be nil.
+func (e *Engine) recordsNothing(r *run, d *node) bool {
+	if r == nil || d.from != nil || !d.bornIn(r.id) {
+		return false
+	}
+	newest := e.epochs.newest.Load()
+	return newest == nil || d.epoch.Load() == uint64(newest.id)
 }
 
 // learnMade tells the guard of a new name. Of a new file, Create tells the rest.
@@ -167,6 +198,7 @@ func (e *Engine) Create(c Caller, dir NodeID, name string, flags, mode uint32) (
 		}
 		return asCaller(c, func() (err error) {
 			fd, err = openAt(m.f.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|backingFlags(flags), m.mode(mode&0o7777))
+			m.made = fd
 			return err
 		})
 	})
