@@ -273,10 +273,14 @@ const holeBytes = 4 << 10
 func (ch *change) content(n *node, fd int, from, to int64) error {
 	kept := len(ch.contents)
 	n.shared(ch.run.id)
-	if err := ch.both(func(t *firsts) error { return ch.contentOf(t, n, fd, from, to) }); err != nil || len(ch.contents) == kept {
-		return err
+	err := ch.both(func(t *firsts) error { return ch.contentOf(t, n, fd, from, to) })
+	if err == nil && len(ch.contents) > kept {
+		err = ch.kin(n, fd, from, to)
 	}
-	return ch.kin(n, fd, from, to)
+	if err != nil {
+		return ch.unkept(err)
+	}
+	return nil
 }
 
 func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {

@@ -1,6 +1,10 @@
 package overlay
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // commit hands the record to the kernel. When it returns nil the change may be applied. When it fails nothing was
 // recorded and the change is to be refused, unless the engine was told to let it pass.
@@ -48,18 +52,10 @@ func (t *firsts) mark() {
 	}
 }
 
-// refused says why the change cannot be recorded. It drops the copies made for it.
+// refused says why the change cannot be recorded, of which nothing is left then. Where the engine was told to let it pass, it
+// passes, without a record.
 func (ch *change) refused(err error) error {
-	_ = ch.all(func(t *firsts) error {
-		for _, c := range t.contents {
-			for _, p := range c.pieces {
-				if p.kind == pieceCopy {
-					ch.e.dropCopy(p.copy)
-				}
-			}
-		}
-		return nil
-	})
+	ch.drop()
 	err = storeError("record", err)
 	ch.e.count.refused.Add(1)
 	if ch.e.opt.Pass {
@@ -68,4 +64,31 @@ func (ch *change) refused(err error) error {
 		return nil
 	}
 	return err
+}
+
+// unkept is refused for what the store would not keep before there is a record. Any other error is what the operation ends with.
+func (ch *change) unkept(err error) error {
+	var own *Error
+	if errors.As(err, &own) && (own.Kind == NoSpace || own.Kind == IO) {
+		return ch.refused(err)
+	}
+	ch.drop()
+	return err
+}
+
+// drop empties the record, and drops the copies that were made for it.
+func (ch *change) drop() {
+	_ = ch.all(func(t *firsts) error {
+		for _, c := range t.contents {
+			for _, p := range c.pieces {
+				if p.kind == pieceCopy {
+					ch.e.dropCopy(p.copy)
+				}
+			}
+		}
+		t.entries, t.metas, t.contents = nil, nil, nil
+		return nil
+	})
+	ch.b.Reset()
+	ch.family, ch.numbers, ch.owns = nil, nil, nil
 }

@@ -105,10 +105,13 @@ func (ch *change) ownMeta(n *node, fd int) error {
 		return nil
 	}
 	self, err := ch.self(n)
-	if err != nil || self == 0 {
-		return err
+	if err != nil {
+		return ch.unkept(err)
 	}
-	return ch.both(func(t *firsts) error {
+	if self == 0 {
+		return nil
+	}
+	err = ch.both(func(t *firsts) error {
 		if t.made(n) {
 			return nil
 		}
@@ -122,6 +125,10 @@ func (ch *change) ownMeta(n *node, fd int) error {
 		}
 		return ch.metaFD(t, fd, self)
 	})
+	if err != nil {
+		return ch.unkept(err)
+	}
+	return nil
 }
 
 func (s *SetAttr) apply(path, data int) error {
