@@ -4,7 +4,7 @@
 // # Nodes
 //
 // A node id is the engine's own with the number of a view above it (see view: 0 is the workspace), or, from virtualBase on,
-// that of a name below `.tt`. Ids are never used twice, so every generation is 1. Every request goes to the engine of the
+// that of a name below `.tt`. Ids are never used twice, so a generation is told only of a directory that came back. Every request goes to the engine of the
 // space that its node is in.
 //
 // # What the kernel caches

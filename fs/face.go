@@ -69,7 +69,7 @@ func attr(st *overlay.Stat, out *fuse.Attr) {
 }
 
 func entryOut(ent *overlay.Entry, out *fuse.EntryOut) {
-	out.NodeId, out.Generation = uint64(ent.Node), 1
+	out.NodeId, out.Generation = uint64(ent.Node), ent.Generation
 	attr(&ent.Stat, &out.Attr)
 }
 

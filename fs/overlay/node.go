@@ -40,6 +40,10 @@ type node struct {
 	// epoch is the run of the newest epoch at that time.
 	epoch atomic.Uint64
 
+	// removed counts how often the kernel itself has removed this directory (rmdir, a rename over it). Its inode stays dead then, for as long as
+	// somebody is in it or has a file open that was in it, though a move brings the directory back; so it is to make another one then.
+	removed atomic.Uint64
+
 	// Guarded by nodeTable.mu.
 	lookups uint64 // what the kernel holds
 	parent  *node  // nil: root, in hold, or nowhere
@@ -261,6 +265,9 @@ func (e *Engine) known(k inoKey) *node {
 	}
 	return n
 }
+
+// generation tells the inodes that the kernel has had of a node one from another.
+func (n *node) generation() uint64 { return 1 + n.removed.Load() }
 
 // looked counts one lookup of the kernel's.
 func (e *Engine) looked(n *node) {

@@ -10,7 +10,9 @@ const StoreName = ".tt"
 // Entry is what a lookup or a making of a name gives.
 type Entry struct {
 	Node NodeID
-	Stat Stat
+	// Generation is another one once the kernel has taken the directory for removed: see node.removed.
+	Generation uint64
+	Stat       Stat
 }
 
 func reserved(dir *node, name string) bool { return dir.id == RootNode && name == StoreName }
@@ -55,7 +57,7 @@ func (e *Engine) LookupNode(id NodeID) (out Entry, err error) {
 		return out, err
 	}
 	e.looked(n)
-	out.Node = n.id
+	out.Node, out.Generation = n.id, n.generation()
 	return out, nil
 }
 
@@ -77,7 +79,7 @@ func (e *Engine) lookupAt(d *node, fd int, name string) (out Entry, err error) {
 	}
 	defer e.unpin(n)
 	e.looked(n)
-	out.Node = n.id
+	out.Node, out.Generation = n.id, n.generation()
 	return out, e.see(n, &out.Stat)
 }
 

@@ -80,7 +80,7 @@ func (e *Engine) lookupLow(d *node, name string, low *ref, st Stat) (out Entry, 
 		}
 	}
 	e.looked(n)
-	out.Node = n.id
+	out.Node, out.Generation = n.id, n.generation()
 	return out, false, nil
 }
 

@@ -91,7 +91,7 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 		n.epoch.Store(e.epochs.current())
 	}
 	e.looked(n)
-	out.Node = n.id
+	out.Node, out.Generation = n.id, n.generation()
 	e.learnMade(&c, n, d, name, linked != nil)
 	return out, n, nil
 }
@@ -248,7 +248,7 @@ func (e *Engine) Tmpfile(c Caller, dir NodeID, flags, mode uint32) (Entry, *Hand
 	}
 	n := e.intern(nil, "", &out.Stat, true)
 	e.looked(n)
-	out.Node = n.id
+	out.Node, out.Generation = n.id, n.generation()
 	n.born.Store(uint64(r.id))
 	n.epoch.Store(e.epochs.current())
 	return out, e.newHandle(n, fd, flags, c), nil

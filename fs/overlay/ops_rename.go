@@ -387,6 +387,7 @@ func (r *renaming) took() {
 		}
 		if r.b.n.dir != nil {
 			r.b.n.dir.dead = true
+			r.b.n.removed.Add(1)
 		}
 	}
 	e.nodes.mu.Lock()
