@@ -88,11 +88,15 @@ func (e *Engine) captureWriter(h *Handle) error {
 // armWriters keeps the files that an agent has open for passthrough writing as a move left them. Preconditions: the agent
 // is claimed.
 func (e *Engine) armWriters(a tasktree.Agent) {
+	// First of all: what was kept before the move is of before it. To one that is found closed now, the move itself would look
+	// like something written, and a task would begin for it that has the old bytes for images.
+	e.tasks.mu.Lock()
+	for _, h := range e.writers.of(a) {
+		e.disarmed(h)
+	}
+	e.tasks.mu.Unlock()
 	e.sweepMapped(a, true)
 	for _, h := range e.writers.of(a) {
-		e.tasks.mu.Lock()
-		e.disarmed(h)
-		e.tasks.mu.Unlock()
 		if err := e.arm(h); err != nil {
 			e.log.Warn("what is written through a file that was open across a move counts as of the task moved to", "err", err)
 		}
