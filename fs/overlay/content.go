@@ -17,26 +17,27 @@ const copyChunk = 1 << 20
 // only data.
 func extents(fd int, from, to int64, f func(s span, hole bool) error) error {
 	for from < to {
-		data, err := unix.Seek(fd, from, unix.SEEK_DATA)
+		// Most files have no holes: they are done with the first question.
+		hole, err := unix.Seek(fd, from, unix.SEEK_HOLE)
 		switch {
 		case errors.Is(err, unix.ENXIO):
 			return f(span{from, to}, true)
 		case err != nil:
 			return f(span{from, to}, false)
 		}
-		if data > from {
-			if err := f(span{from, min(data, to)}, true); err != nil || data >= to {
+		if hole > from {
+			if err := f(span{from, min(hole, to)}, false); err != nil || hole >= to {
 				return err
 			}
 		}
-		hole, err := unix.Seek(fd, data, unix.SEEK_HOLE)
+		data, err := unix.Seek(fd, hole, unix.SEEK_DATA)
 		if err != nil {
-			hole = to
+			data = to
 		}
-		if err := f(span{data, min(hole, to)}, false); err != nil {
+		if err := f(span{hole, min(data, to)}, true); err != nil {
 			return err
 		}
-		from = hole
+		from = data
 	}
 	return nil
 }
@@ -249,59 +250,80 @@ func (p *piece) parts(r *pieceReader, f func(s span, hole bool) error) error {
 	return f(span{0, p.size}, false)
 }
 
-// restore gives an open file the bytes and the size of an image. Doing it twice is doing it once.
-func (e *Engine) restore(fd int, c *content) error {
-	var st Stat
-	if err := statAt(fd, "", &st); err != nil {
-		return err
+// restore gives an open file the bytes and the size of an image. size is the size that it has, -1 when that is not sure.
+// Doing it twice is doing it once.
+func (e *Engine) restore(fd int, c *content, size int64) error {
+	if size < 0 {
+		var st Stat
+		if err := statAt(fd, "", &st); err != nil {
+			return err
+		}
+		size = int64(st.Size)
 	}
-	size := int64(st.Size)
 	if size > c.size {
 		if err := unix.Ftruncate(fd, c.size); err != nil {
 			return err
 		}
 		size = c.size
 	}
+	end := size
 	for i := range c.pieces {
-		if err := e.restorePiece(fd, &c.pieces[i], size, c.size); err != nil {
+		to, err := e.restorePiece(fd, &c.pieces[i], size, c.size)
+		if err != nil {
 			return err
 		}
+		end = max(end, to)
+	}
+	if end == c.size {
+		return nil
 	}
 	return unix.Ftruncate(fd, c.size)
 }
 
-func (e *Engine) restorePiece(fd int, p *piece, size, limit int64) error {
+// restorePiece gives a file of some size the bytes of a piece, up to limit, and says where the last of them ended; holes
+// do not count.
+func (e *Engine) restorePiece(fd int, p *piece, size, limit int64) (end int64, err error) {
 	r, err := e.openPiece(p)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer r.close()
 	var buf []byte
-	return p.parts(r, func(s span, hole bool) error {
+	err = p.parts(r, func(s span, hole bool) error {
 		from, to := p.off+s.from, min(p.off+s.to, limit)
 		if hole {
-			to = min(to, size) // beyond the end is a hole once the size is set
-			if from >= to {
-				return nil
-			}
-			end := to
-			if to == size {
-				end = (to + blockBytes) / blockBytes * blockBytes // the last block is freed only when all of it is punched
-			}
-			err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, end-from)
-			if err == nil || !errors.Is(err, unix.EOPNOTSUPP) {
-				return err
-			}
-			return copyFrom(zeros{}, 0, fd, from, to-from, &buf)
+			return punch(fd, from, min(to, size), size)
 		}
 		if from >= to {
 			return nil
+		}
+		end = to
+		if p.inRecord() {
+			return pwriteFull(fd, r.ReaderAt.(bytesReader)[s.from:s.from+to-from], from)
 		}
 		if r.fd >= 0 {
 			return copyBytes(r.fd, s.from, fd, from, to-from)
 		}
 		return copyFrom(r, s.from, fd, from, to-from, &buf)
 	})
+	return end, err
+}
+
+// punch makes bytes of a file of some size a hole. Beyond its end they are one once the size is set.
+func punch(fd int, from, to, size int64) error {
+	if from >= to {
+		return nil
+	}
+	end := to
+	if to == size {
+		end = (to + blockBytes) / blockBytes * blockBytes // the last block is freed only when all of it is punched
+	}
+	err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, end-from)
+	if err == nil || !errors.Is(err, unix.EOPNOTSUPP) {
+		return err
+	}
+	var buf []byte
+	return copyFrom(zeros{}, 0, fd, from, to-from, &buf)
 }
 
 func copyFrom(r io.ReaderAt, off int64, fd int, at, n int64, buf *[]byte) error {
@@ -321,13 +343,9 @@ func copyFrom(r io.ReaderAt, off int64, fd int, at, n int64, buf *[]byte) error 
 	return nil
 }
 
-// inverse is what a file would have to be given to be again what it is now, after restore(c).
-func (e *Engine) inverse(fd int, c *content) (*content, error) {
-	var st Stat
-	if err := statAt(fd, "", &st); err != nil {
-		return nil, err
-	}
-	now := covered{size: int64(st.Size)}
+// inverse is what a file of some size would have to be given to be again what it is now, after restore(c).
+func (e *Engine) inverse(fd int, size int64, c *content) (*content, error) {
+	now := covered{size: size}
 	want := covered{size: now.size}
 	for _, p := range c.pieces {
 		want.add(p.off, min(p.off+p.size, now.size))

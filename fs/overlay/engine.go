@@ -103,6 +103,7 @@ type ObjectChange struct {
 	// Ino is its inode number, and DirIno that of the directory that it is in.
 	Ino, DirIno   uint64
 	Content, Meta bool
+	id            OID
 }
 
 // EntryChange is a name whose object changed.

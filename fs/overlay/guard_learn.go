@@ -146,28 +146,21 @@ func (e *Engine) learnMove(m *mover, c Changes) {
 		}
 		tell = append(tell, func(s *guard.State) { s.Removed(a, 0, guard.Path(ent.Path)) })
 	}
+	paths := make(map[OID]guard.Path, len(c.Objects))
+	for _, o := range c.Objects {
+		paths[o.id] = guard.Path(o.Path)
+	}
 	for _, id := range sortedOIDs(m.seen.contents) {
-		o, found, err := e.getObject(id)
-		if err != nil || !found {
-			continue
-		}
-		dir, name, done, err := e.locate(id)
-		if err != nil {
-			continue
-		}
 		var st Stat
-		if statAt(dir, name, &st) == nil {
-			p := guard.Path("")
-			if up, inTree := e.pathOf(o.at.dir, 0); inTree {
-				p = guard.Path(joinPath(up, o.at.name))
-			}
-			ident := e.identOf(o.key)
-			tell = append(tell, func(s *guard.State) {
-				s.Wrote(a, fileOf(ident), p, 0, int64(st.Size), int64(st.Size))
-				e.stampLocked(ident, &st)
-			})
+		o, found, err := e.getObject(id)
+		if err != nil || !found || e.statObject(&o, &st) != nil {
+			continue
 		}
-		done()
+		p, ident := paths[id], e.identOf(o.key)
+		tell = append(tell, func(s *guard.State) {
+			s.Wrote(a, fileOf(ident), p, 0, int64(st.Size), int64(st.Size))
+			e.stampLocked(ident, &st)
+		})
 	}
 }
 

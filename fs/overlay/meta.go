@@ -164,8 +164,10 @@ func applyMeta(fd int, m *meta) error {
 		if err != nil {
 			return err
 		}
+		differ := false
 		for name := range have.xattrs {
 			if _, keep := m.xattrs[name]; !keep {
+				differ = true
 				if err := unix.Removexattr(path, name); err != nil && err != unix.ENODATA {
 					return err
 				}
@@ -173,13 +175,16 @@ func applyMeta(fd int, m *meta) error {
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.xattrs)) {
 			if v, has := have.xattrs[name]; !has || !bytes.Equal(v, m.xattrs[name]) {
+				differ = true
 				if err := unix.Setxattr(path, name, m.xattrs[name], 0); err != nil {
 					return err
 				}
 			}
 		}
-		if err := statAt(fd, "", &st); err != nil {
-			return err
+		if differ { // an ACL changes the mode
+			if err := statAt(fd, "", &st); err != nil {
+				return err
+			}
 		}
 		if uint32(st.Mode)&0o7777 != m.mode&0o7777 {
 			if err := unix.Chmod(path, m.mode&0o7777); err != nil {
@@ -187,6 +192,18 @@ func applyMeta(fd int, m *meta) error {
 			}
 		}
 	}
+	return m.setTimes(fd)
+}
+
+func (m *meta) setTimes(fd int) error {
 	ts := []unix.Timespec{unix.NsecToTimespec(m.atime), unix.NsecToTimespec(m.mtime)}
 	return unix.UtimesNanoAt(fd, "", ts, unix.AT_EMPTY_PATH)
+}
+
+// onlyTimes says whether an inode that was is becomes m by its times alone, also when it has been written to meanwhile: a
+// write takes setuid bits and capabilities away.
+func (m *meta) onlyTimes(is *meta) bool {
+	_, caps := is.xattrs["security.capability"]
+	return m.mode == is.mode && m.uid == is.uid && m.gid == is.gid && m.mode&(unix.S_ISUID|unix.S_ISGID) == 0 && !caps &&
+		maps.EqualFunc(m.xattrs, is.xattrs, bytes.Equal)
 }

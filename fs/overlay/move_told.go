@@ -189,20 +189,32 @@ func (m *mover) objects() []ObjectChange {
 		all[id] = c
 	}
 	var out []ObjectChange
+	type place struct { // of a directory: most have many of the objects
+		path   string
+		ino    uint64
+		inTree bool
+	}
+	places := map[OID]place{}
 	for _, id := range sortedOIDs(all) {
 		o, found, err := e.getObject(id)
 		if err != nil || !found {
 			continue
 		}
 		c := all[id]
-		c.Ino = e.identOf(o.key).ino
+		c.id, c.Ino = id, e.identOf(o.key).ino
 		if id != rootOID {
-			dir, found, err := e.getObject(o.at.dir)
-			up, inTree := e.pathOf(o.at.dir, 0)
-			if err != nil || !found || !inTree || e.inHold(id, o.key) {
+			up, known := places[o.at.dir]
+			if !known {
+				if dir, found, err := e.getObject(o.at.dir); err == nil && found {
+					up.ino = e.identOf(dir.key).ino
+					up.path, up.inTree = e.pathOf(o.at.dir, 0)
+				}
+				places[o.at.dir] = up
+			}
+			if !up.inTree || e.inHold(id, o.key) {
 				continue
 			}
-			c.Path, c.DirIno = joinPath(up, o.at.name), e.identOf(dir.key).ino
+			c.Path, c.DirIno = joinPath(up.path, o.at.name), up.ino
 		}
 		out = append(out, c)
 	}
@@ -223,13 +235,9 @@ func (m *mover) paths(c Changes) []Change {
 			ops[ent.Path] = opModify
 		}
 	}
-	for id := range m.seen.contents {
-		if o, found, err := m.e.getObject(id); err == nil && found && o.at.dir != 0 && !m.e.inHold(id, o.key) {
-			if up, inTree := m.e.pathOf(o.at.dir, 0); inTree {
-				if path := joinPath(up, o.at.name); ops[path] == "" {
-					ops[path] = opModify
-				}
-			}
+	for _, o := range c.Objects {
+		if o.Content && ops[o.Path] == "" {
+			ops[o.Path] = opModify
 		}
 	}
 	out := make([]Change, 0, len(ops))

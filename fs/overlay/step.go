@@ -18,6 +18,11 @@ type step struct {
 	joint  map[spot][]entryImage // of the step of all entries
 	want   *images               // what the workspace is to be
 	have   *images               // what it was when the step was prepared
+	// kept are objects that stay open (step_open.go).
+	kept map[OID]stepFD
+	near nearDir
+	// sure: the workspace is what have says, where the step has not changed it: it was prepared, and nothing of it has failed.
+	sure bool
 	// objects are the records read or changed in this step, by number.
 	objects map[OID]*object
 }
@@ -28,6 +33,7 @@ func (s *step) prepare() (err error) {
 	s.have = newImages()
 	defer func() {
 		if err != nil {
+			s.letGo()
 			s.e.dropCopies(s.have)
 		}
 	}()
@@ -45,18 +51,10 @@ func (s *step) prepare() (err error) {
 		}
 	}
 	for _, id := range sortedOIDs(s.want.metas) {
-		err := s.open(id, unix.O_PATH, func(fd int) error {
-			var st Stat
-			if err := statAt(fd, "", &st); err != nil {
-				return err
-			}
-			m, err := readMeta(fd, &st)
-			if err == nil {
-				m.at, err = e.metaSeq(&st)
-			}
-			s.have.metas[id] = m
-			return err
-		})
+		if _, has := s.have.metas[id]; has {
+			continue // it was looked at with the content
+		}
+		err := s.keep(id, unix.O_PATH, func(fd int, st *Stat) error { return s.prepareMeta(id, fd, st) })
 		if err != nil && !s.isLost(id, err) {
 			return storeError("prepare a move", err)
 		}
@@ -75,7 +73,17 @@ func (s *step) prepare() (err error) {
 		return storeError("prepare a move", err)
 	}
 	mark()
+	s.sure = true
 	return nil
+}
+
+func (s *step) prepareMeta(id OID, fd int, st *Stat) error {
+	m, err := readMeta(fd, st)
+	if err == nil {
+		m.at, err = s.e.metaSeq(st)
+	}
+	s.have.metas[id] = m
+	return err
 }
 
 // occupant is the object at an entry now, numbered if it was not.
@@ -115,10 +123,13 @@ func (s *step) occupant(b *journal.Batch, at spot) (OID, error) {
 }
 
 func (s *step) prepareContent(id OID) error {
-	err := s.open(id, unix.O_RDWR, func(fd int) error {
-		c, err := s.e.inverse(fd, s.want.contents[id])
+	err := s.keep(id, unix.O_RDWR, func(fd int, st *Stat) error {
+		c, err := s.e.inverse(fd, int64(st.Size), s.want.contents[id])
 		if c != nil {
 			s.have.contents[id] = c
+		}
+		if _, has := s.want.metas[id]; has && err == nil {
+			err = s.prepareMeta(id, fd, st)
 		}
 		return err
 	})
@@ -151,37 +162,11 @@ func (s *step) lose(what string) {
 	s.e.log.Warn("something was removed or replaced around the mount: it is left as it is", "what", what, "task", s.task)
 }
 
-// open opens an object wherever it is.
-func (s *step) open(id OID, flags int, f func(fd int) error) error {
-	dir, name, done, err := s.e.locate(id)
-	if err != nil {
-		return err
-	}
-	defer done()
-	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
-	fd, err := openAt(dir, name, flags, 0)
-	if err == unix.EACCES && flags&unix.O_ACCMODE == unix.O_RDWR {
-		// Without root the mode can forbid it, but only the opening: it is put back at once.
-		var st Stat
-		if statAt(dir, name, &st) == nil && unix.Fchmodat(dir, name, 0o600, 0) == nil {
-			fd, err = openAt(dir, name, flags, 0)
-			if e2 := unix.Fchmodat(dir, name, uint32(st.Mode)&0o7777, 0); e2 != nil && err == nil {
-				unix.Close(fd)
-				err = e2
-			}
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("open %q: %w", name, err)
-	}
-	defer unix.Close(fd)
-	return f(fd)
-}
-
 // complete applies the step and settles it. What fails is taken back.
 func (s *step) complete() error {
 	s.setMoving(s.objects)
 	defer s.setMoving(nil)
+	defer s.letGo()
 	err := s.apply(s.want, s.have)
 	if err == nil {
 		err = s.settle()
@@ -191,7 +176,7 @@ func (s *step) complete() error {
 	}
 	err = s.failure(err)
 	s.e.log.Error("a step of a move failed and is taken back", "task", s.task, "err", err)
-	s.half = true
+	s.half, s.sure = true, false
 	if back := s.apply(s.have, s.want); back != nil {
 		return fail("move", "", IO, errors.Join(err, back))
 	}
@@ -252,7 +237,7 @@ func (s *step) apply(want, have *images) error {
 		if err := e.point("restore"); err != nil {
 			return err
 		}
-		if err := s.open(id, unix.O_RDWR, func(fd int) error { return e.restore(fd, want.contents[id]) }); err != nil {
+		if err := s.open(id, unix.O_RDWR, func(fd int) error { return e.restore(fd, want.contents[id], s.size(have, id)) }); err != nil {
 			return err
 		}
 	}
@@ -262,11 +247,25 @@ func (s *step) apply(want, have *images) error {
 			return err
 		}
 		m := want.metas[id]
-		if err := s.open(id, unix.O_PATH, func(fd int) error { return applyMeta(fd, &m) }); err != nil {
+		is, sure := have.metas[id]
+		if err := s.open(id, unix.O_PATH, func(fd int) error {
+			if sure && s.sure && m.onlyTimes(&is) {
+				return m.setTimes(fd)
+			}
+			return applyMeta(fd, &m)
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// size is the size that a file has before the step changes it; -1 when that is not sure.
+func (s *step) size(have *images, id OID) int64 {
+	if c := have.contents[id]; c != nil && s.sure {
+		return c.size
+	}
+	return -1
 }
 
 // park moves what is at an entry into hold.

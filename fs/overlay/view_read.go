@@ -329,7 +329,7 @@ func (v *view) copyTo(r *ref, to int) error {
 		return err
 	}
 	for _, c := range append(all, v.contents[id]...) {
-		if err := v.e.restore(to, c); err != nil {
+		if err := v.e.restore(to, c, -1); err != nil {
 			return err
 		}
 	}
