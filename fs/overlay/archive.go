@@ -23,19 +23,24 @@ const archiveInline = 4 << 10
 type archiver struct {
 	stop chan struct{}
 	done sync.WaitGroup
+	tidy chan struct{} // see Engine.tidy
 }
 
 func (e *Engine) startArchiver() {
-	e.arch.stop = make(chan struct{})
+	e.arch.stop, e.arch.tidy = make(chan struct{}), make(chan struct{}, 1)
 	e.arch.done.Add(1)
 	go func() {
 		defer e.arch.done.Done()
 		t := time.NewTicker(archivePause)
 		defer t.Stop()
-		for first := true; ; first = false {
+		for first := true; ; {
 			select {
 			case <-e.arch.stop:
 				return
+			case <-e.arch.tidy:
+				if err := e.endEpochs(); err != nil {
+					e.log.Warn("what was kept for forks stays until the next mount", "err", err)
+				}
 			case <-t.C:
 				if err := e.saveGuard(false); err != nil {
 					e.log.Warn("what the agents know is kept later", "err", err)
@@ -51,6 +56,7 @@ func (e *Engine) startArchiver() {
 				if !first {
 					continue
 				}
+				first = false
 				if _, err := e.Sweep(); err != nil && !e.stopping() { // what a death left over
 					e.log.Warn("what nobody needs is given back later", "err", err)
 				}

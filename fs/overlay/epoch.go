@@ -16,7 +16,7 @@ import (
 // the task's. Only the newest epoch gets images. So what a thing was at an epoch is told by the first image from that
 // epoch on, and where there is none, by the thing itself.
 //
-// An epoch goes when neither it nor an older one is needed by a fork. With no fork there is none, and nothing is kept.
+// An epoch that no fork needs goes (epoch_trim.go). With no fork there is none, and nothing is kept.
 
 // epochBit tells the number of an epoch from that of a task.
 const epochBit = tasktree.TaskID(1) << 63
@@ -36,9 +36,11 @@ type epochTable struct {
 	// newest is where images go; nil when there is no fork.
 	newest atomic.Pointer[run]
 
-	mu   sync.RWMutex
-	live []epoch // +checklocks:mu ascending
-	last epoch   // +checklocks:mu the greatest number that was ever given
+	mu     sync.RWMutex
+	live   []epoch        // +checklocks:mu ascending
+	last   epoch          // +checklocks:mu the greatest number that was ever given
+	dead   []epoch        // +checklocks:mu those whose images nobody needs any more
+	needed map[epoch]bool // +checklocks:mu by forks
 }
 
 // current is the run of the newest epoch; 0: there is none.
@@ -128,49 +130,6 @@ func (e *Engine) freezeWriter(h *Handle) error {
 		return err
 	}
 	return ch.commit()
-}
-
-// trimEpochs drops the epochs that no fork needs, with their images. After a death half way it is done at the next open.
-// Preconditions: exclusive, and forks.mu is held.
-func (e *Engine) trimEpochs() error {
-	t := &e.epochs
-	needed := e.forks.oldest()
-	var b journal.Batch
-	var gone int
-	var copies []*images
-	for _, n := range t.from(0) {
-		if needed != 0 && n >= needed {
-			break
-		}
-		im, err := e.readImages(n.run())
-		if err != nil {
-			return err
-		}
-		gone, copies = gone+1, append(copies, im)
-		im.drop(&b, nil, n.run())
-		b.DeletePrefix(key(kLinks, uint64(n.run())))
-		b.Delete(key(kEpoch, uint64(n)))
-	}
-	if gone == 0 {
-		return nil
-	}
-	if err := e.point("trim"); err != nil {
-		return storeError("end an epoch", err)
-	}
-	if err := e.j.Commit(&b); err != nil {
-		return storeError("end an epoch", err)
-	}
-	t.mu.Lock()
-	t.live = slices.Clone(t.live[gone:])
-	left := len(t.live)
-	t.mu.Unlock()
-	if left == 0 {
-		t.newest.Store(nil)
-	}
-	for _, im := range copies {
-		e.dropCopies(im)
-	}
-	return nil
 }
 
 // imageOf is the first image of an entry or of metadata from an epoch on.

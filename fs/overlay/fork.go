@@ -123,6 +123,8 @@ func (e *Engine) Fork(o ForkOptions) (*Engine, error) {
 		t.all = map[ForkName]*fork{}
 	}
 	t.all[o.Name] = f
+	e.needEpochs()
+	e.tidy()
 	e.event("fork agent=%s fork=%s parent=%s under=%d", quoted(o.Agent), o.Name, quoted(o.Parent), o.Under)
 	return f.e, nil
 }

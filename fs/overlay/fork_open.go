@@ -116,27 +116,47 @@ func (e *Engine) openForks() error {
 	return nil
 }
 
-// cleanForks removes what no fork needs. Preconditions: forks.mu is held.
+// cleanForks has go what no fork needs. Preconditions: forks.mu is held.
 func (e *Engine) cleanForks() {
-	if err := e.trimEpochsNow(); err != nil {
-		e.log.Warn("what was kept for forks stays until the next mount", "err", err)
+	release := e.exclusive()
+	e.trimEpochs()
+	release()
+	gone, err := e.leftovers(func(name string) bool { return name[0] != '.' && e.forks.all[ForkName(name)] == nil })
+	for _, name := range gone {
+		err = errors.Join(err, e.forkGone(name))
 	}
-	all, err := os.ReadDir(procPath(e.tt) + "/forks")
 	if err != nil {
-		return
+		e.log.Warn("what is left of a fork could not be set aside", "err", err)
 	}
-	for _, ent := range all {
-		if e.forks.all[ForkName(ent.Name())] == nil {
-			if err := os.RemoveAll(e.forkPath(ent.Name())); err != nil {
-				e.log.Warn("what is left of a fork could not be removed", "fork", ent.Name(), "err", err)
-			}
-		}
-	}
+	e.tidy()
 }
 
-func (e *Engine) trimEpochsNow() error {
-	defer e.exclusive()()
-	return e.trimEpochs()
+// leftovers are the names in the directory of forks that f is true for.
+func (e *Engine) leftovers(f func(name string) bool) (out []string, err error) {
+	all, err := os.ReadDir(procPath(e.tt) + "/forks")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, ent := range all {
+		if f(ent.Name()) {
+			out = append(out, ent.Name())
+		}
+	}
+	return out, err
+}
+
+// tidy has endEpochs done in the background; where tests stop the world at points, by the caller.
+func (e *Engine) tidy() {
+	if e.opt.point == nil && e.arch.tidy != nil {
+		select {
+		case e.arch.tidy <- struct{}{}:
+		default: // somebody has asked already
+		}
+		return
+	}
+	if err := e.endEpochs(); err != nil {
+		e.log.Warn("what was kept for forks stays until the next mount", "err", err)
+	}
 }
 
 func (e *Engine) closeForks() error {

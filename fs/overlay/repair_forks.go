@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/ttfs/ttfs/tasktree"
 )
@@ -56,7 +57,7 @@ func (r *repairing) setAside(forks map[string]bool) error {
 	}
 	for _, d := range dirs {
 		has, err := os.ReadDir(r.e.forkPath(d.Name()) + "/tree")
-		if forks[d.Name()] || err == nil && len(has) == 0 {
+		if forks[d.Name()] || strings.HasPrefix(d.Name(), gonePrefix) || err == nil && len(has) == 0 {
 			continue
 		}
 		if err := os.MkdirAll(at+"/"+lostForks, 0o700); err != nil {
