@@ -117,3 +117,25 @@ func TestPassWithoutACopy(t *testing.T) {
 		t.Errorf("%d copies are left", n)
 	}
 }
+
+// TestFailedLookupIsNotCounted: the kernel takes back only what it was told, so what it was not told must not be counted.
+func TestFailedLookupIsNotCounted(t *testing.T) {
+	s := newStand(t, 1)
+	s.must(s.create("f", "content", 0o644))
+	s.must(s.link("f", "g"))
+	s.close()
+	j := &brokenJournal{n: 1 << 30}
+	s.set = func(o *Options) { j.Journal = o.Journal; o.Journal = j }
+	s.open()
+	j.n = 0
+	if _, err := s.e.Lookup(RootNode, "f"); !errors.Is(err, NoSpace) {
+		t.Fatalf("the fault was not heard of: %v", err)
+	}
+	j.n = 1 << 30
+	s.e.nodes.mu.Lock()
+	n := len(s.e.nodes.byID)
+	s.e.nodes.mu.Unlock()
+	if n != 1 {
+		t.Errorf("%d nodes are known beside the root", n-1)
+	}
+}

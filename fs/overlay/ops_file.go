@@ -274,15 +274,16 @@ func (e *Engine) Fallocate(c Caller, h *Handle, mode uint32, off, length int64) 
 	if to == from {
 		op = guard.Append
 	}
-	return e.overwrite(c, h, op, from, to, func() error {
+	return e.overwrite(c, h, op, from, to, nil, func() error {
 		return retry(func() error { return unix.Fallocate(h.fd, mode, off, length) })
 	})
 }
 
-// overwrite does something to the bytes [from, to) of an open file, after they were kept.
-func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, f func() error) error {
+// overwrite does something to the bytes [from, to) of an open file, after they were kept. source is what it reads besides, nil
+// for nothing.
+func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, source *node, f func() error) error {
 	c.Agent = h.agent
-	if err := e.enterOn(c.Agent, target{n: h.n}); err != nil {
+	if err := e.enterOn(c.Agent, target{n: h.n}, target{n: source}); err != nil {
 		return err
 	}
 	defer e.leaveOp()
@@ -325,8 +326,16 @@ func (e *Engine) CopyRange(c Caller, from *Handle, off int64, to *Handle, at int
 	if from.fd < 0 {
 		return 0, unix.EXDEV // the kernel reads and writes instead
 	}
-	length = min(length, maxCopy)
-	err = e.overwrite(c, to, guard.Overwrite, at, at+int64(length), func() error {
+	var st Stat
+	if err := statAt(from.fd, "", &st); err != nil {
+		return 0, err
+	}
+	// Beyond the source's end there is nothing to copy, and so nothing that is lost of the other file.
+	length = int(min(int64(length), maxCopy, int64(st.Size)-off))
+	if length <= 0 {
+		return 0, nil
+	}
+	err = e.overwrite(c, to, guard.Overwrite, at, at+int64(length), from.n, func() error {
 		for {
 			in, out := off, at
 			n, err = unix.CopyFileRange(from.fd, &in, to.fd, &out, length, 0)

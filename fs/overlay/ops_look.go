@@ -78,9 +78,12 @@ func (e *Engine) lookupAt(d *node, fd int, name string) (out Entry, err error) {
 		return Entry{}, err
 	}
 	defer e.unpin(n)
+	if err := e.see(n, &out.Stat); err != nil {
+		return Entry{}, err
+	}
 	e.looked(n)
 	out.Node, out.Generation = n.id, n.generation()
-	return out, e.see(n, &out.Stat)
+	return out, nil
 }
 
 // sameDevice says whether an inode is of the workspace's filesystem. Of what is mounted below the workspace nothing could

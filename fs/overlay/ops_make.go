@@ -276,8 +276,12 @@ func (e *Engine) Link(c Caller, id, dir NodeID, name string) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	e.unpin(same)
-	return out, e.see(n, &out.Stat)
+	defer e.unpin(same)
+	if err := e.see(n, &out.Stat); err != nil {
+		e.Forget(out.Node, 1)
+		return Entry{}, err
+	}
+	return out, nil
 }
 
 // linkFD links an open inode to a name: by its descriptor where the daemon may, else by what /proc says it is.
