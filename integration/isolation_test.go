@@ -91,15 +91,19 @@ grep -q 'isolation=ro' .tt/why`).OK()
 	w.Same("at the end", tree)
 	// What it did before stays, who is above lifts it, and it is kept over a death of the daemon.
 	w.TTFS("run", "--agent", "reader", "--isolation", "none", "--", "sh", "-c", "echo mine > new").OK()
-	w.Must("agent reader pid=" + itoa(unix.Getpid()) + " isolation=ro")
-	if _, err := w.Ctl("undo"); !errors.Is(err, unix.EROFS) {
-		t.Errorf("undo: %v", err)
+	reader := w.Shell(w.Dir)
+	reader.Say("echo 'agent reader isolation=ro' > .tt/ctl")
+	if out := reader.Say("echo undo > .tt/ctl || cat .tt/why"); !strings.Contains(out, "isolation=ro") {
+		t.Errorf("undo: %v", out)
 	}
 	w.Kill()
 	w.Bury()
 	w.Mount()
 	if got := get(t, w, "new") + w.Read(".tt/agents/reader/isolation"); got != "mine\nro\n" {
 		t.Errorf("after the remount: %q", got)
+	}
+	if out := reader.Say("cd / && cd " + w.Dir + " && echo x > new"); !strings.Contains(out, "Read-only") {
+		t.Errorf("its process is somebody else after the remount: %s", out)
 	}
 	w.TTFS("run", "--agent", "reader", "--", "sh", "-c", "! echo x > new").OK()
 	w.TTFS("switch", "0", "--agent", "reader").OK()
