@@ -73,6 +73,14 @@ func (b *Batch) Size() int { return len(b.buf) }
 // Reset empties the batch and keeps its memory for the next one.
 func (b *Batch) Reset() { b.buf, b.sums, b.tooBig = b.buf[:0], b.sums[:0], false }
 
+// Grow makes room for keys and values of n bytes in all, for who puts much: a batch that grows by and by is copied again and
+// again.
+func (b *Batch) Grow(n int) {
+	if n > 0 && n <= MaxBatchBytes {
+		b.buf = slices.Grow(b.buf, recordHead+n)
+	}
+}
+
 // room makes room for keys and values of n bytes. Most records are of a few hundred bytes: the first operation makes room
 // for all of them at once.
 func (b *Batch) room(n int) bool {

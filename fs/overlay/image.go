@@ -179,6 +179,7 @@ func (e *Engine) readImagesAt(before []byte, t tasktree.TaskID) (*images, error)
 // put writes the images of a task, with something before their keys.
 func (im *images) put(b *journal.Batch, before []byte, t tasktree.TaskID) {
 	at := func(k []byte) []byte { return append(slices.Clone(before), k...) }
+	b.Grow(im.recordBytes())
 	for s, o := range im.entries {
 		b.Put(at(entryKey(t, s)), encodeNumber(uint64(o)))
 	}
@@ -191,6 +192,18 @@ func (im *images) put(b *journal.Batch, before []byte, t tasktree.TaskID) {
 			c.pieces[i].put(b, at(pieceKey(t, o, c.pieces[i].off)))
 		}
 	}
+}
+
+// recordBytes is about what images take in a record.
+func (im *images) recordBytes() int {
+	const each = 128
+	n := each * (len(im.entries) + len(im.metas) + len(im.contents))
+	for _, c := range im.contents {
+		for i := range c.pieces {
+			n += each + len(c.pieces[i].data)
+		}
+	}
+	return n
 }
 
 // drop deletes the stored images of a task.
