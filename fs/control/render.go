@@ -114,8 +114,9 @@ func own(b Backend, a tasktree.Agent) []tasktree.Task {
 // more than one task was begun after it, the title, (pruned) when nothing of it is kept, (incomplete) when not all of it is.
 func listText(b Backend, a tasktree.Agent) []byte {
 	var s []byte
+	status := statuses(b, a)
 	for _, t := range own(b, a) {
-		s = fmt.Appendf(s, "%s %d", mark(b.StatusOf(t.ID)), t.ID)
+		s = fmt.Appendf(s, "%s %d", mark(status(t.ID)), t.ID)
 		if b.HasBranches(t.ID) {
 			s = append(s, " ⎇"...)
 		}
@@ -164,14 +165,32 @@ type listed struct {
 
 func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
 	all := []listed{}
+	status := statuses(b, a)
 	for _, t := range own(b, a) {
 		all = append(all, listed{
 			ID: t.ID, Parent: t.Parent, Agent: t.Agent, Under: t.Under, Title: t.Title,
-			Status: b.StatusOf(t.ID), HasBranches: b.HasBranches(t.ID),
+			Status: status(t.ID), HasBranches: b.HasBranches(t.ID),
 			Started: moment(t.Started), Ended: moment(t.Ended), Files: fileCount(b, t), Pruned: t.Pruned, Incomplete: t.Incomplete,
 		})
 	}
 	return encode(all)
+}
+
+// statuses tells where each of an agent's tasks stands, of a backend that knows of all at once for the cost of one.
+func statuses(b Backend, a tasktree.Agent) func(tasktree.TaskID) tasktree.Status {
+	all, ok := b.(interface {
+		Statuses(tasktree.Agent) map[tasktree.TaskID]tasktree.Status
+	})
+	if !ok {
+		return b.StatusOf
+	}
+	known := all.Statuses(a)
+	return func(id tasktree.TaskID) tasktree.Status {
+		if s, has := known[id]; has {
+			return s
+		}
+		return b.StatusOf(id) // it began since
+	}
 }
 
 // fileCount is the number of paths that a task changed, asked of a backend that counts them when they are asked for.

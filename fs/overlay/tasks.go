@@ -30,6 +30,13 @@ func (e *Engine) StatusOf(id tasktree.TaskID) tasktree.Status {
 	return e.tasks.tree.StatusOf(id)
 }
 
+// Statuses is StatusOf for every task of an agent.
+func (e *Engine) Statuses(a tasktree.Agent) map[tasktree.TaskID]tasktree.Status {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.Statuses(a)
+}
+
 // Children are the tasks that began when id was active.
 func (e *Engine) Children(id tasktree.TaskID) []tasktree.TaskID {
 	e.tasks.mu.Lock()
