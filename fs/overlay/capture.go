@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"os"
 	"slices"
 
 	"github.com/ttfs/ttfs/journal"
@@ -20,6 +21,9 @@ type change struct {
 
 	numbers []numbered
 	owns    []thing
+
+	// lower has the bytes of a hollow file that is to be emptied; nil for any other.
+	lower *os.File
 }
 
 // firsts are the first touches by one run.
@@ -312,6 +316,10 @@ func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {
 			}
 		}
 	}
+	own := fd
+	if ch.lower != nil {
+		fd = int(ch.lower.Fd())
+	}
 	var st Stat
 	if err := statAt(fd, "", &st); err != nil {
 		return err
@@ -320,7 +328,7 @@ func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {
 		cov = &covered{size: int64(st.Size)}
 		ch.b.Put(contentKey(t.run.id, id), encodeNumber(st.Size))
 		if !t.hasMeta(id) {
-			if err := ch.metaFD(t, fd, id); err != nil {
+			if err := ch.metaFD(t, own, id); err != nil {
 				return err
 			}
 		}

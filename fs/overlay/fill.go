@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"errors"
+	"os"
 
 	"github.com/ttfs/ttfs/journal"
 	"golang.org/x/sys/unix"
@@ -132,4 +133,47 @@ func (e *Engine) openAnyLocked(n *node) (int, error) {
 		}
 	}
 	return -1, err
+}
+
+// lowerBytes is a file without a name that has the bytes of a hollow one, to keep them when it is emptied: its own inode need
+// not have them for that.
+func (e *Engine) lowerBytes(from *origin) (*os.File, error) {
+	fd, err := -1, error(nil)
+	if from.size <= smallBytes {
+		fd, err = unix.MemfdCreate("lower", unix.MFD_CLOEXEC)
+	} else {
+		fd, err = openAt(e.hold, ".", unix.O_RDWR|unix.O_TMPFILE, 0o600)
+	}
+	if err != nil {
+		return nil, storeError("keep the bytes before", err)
+	}
+	f := os.NewFile(uintptr(fd), "lower")
+	if err := e.lower.copyTo(from.ref, fd); err != nil {
+		return nil, errors.Join(storeError("keep the bytes before", err), f.Close())
+	}
+	return f, nil
+}
+
+// emptied says that a hollow file, whose inode is empty now, is what it shows. Until that is recorded it shows the bytes of the
+// lower. Preconditions: n.mu is held.
+func (e *Engine) emptied(n *node) error {
+	id, err := e.oidOf(n)
+	if err != nil {
+		return err
+	}
+	_, at, err := e.originOf(id)
+	if err != nil {
+		return err
+	}
+	if err := e.point("emptied"); err != nil {
+		return storeError("empty a file", err)
+	}
+	n.from.hollow.Store(false)
+	var b journal.Batch
+	b.Put(originKey(id), n.from.encode(at))
+	if err := e.j.Commit(&b); err != nil {
+		n.from.hollow.Store(true)
+		return storeError("empty a file", err)
+	}
+	return nil
 }

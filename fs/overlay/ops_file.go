@@ -86,8 +86,11 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 	}()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := e.fill(n); err != nil {
-		return nil, err
+	empties := access == unix.O_RDWR && flags&unix.O_TRUNC != 0 && n.hollow() // then nobody needs its bytes in its own inode
+	if !empties {
+		if err := e.fill(n); err != nil {
+			return nil, err
+		}
 	}
 	guarded := e.guarded(&c)
 	if access != unix.O_RDONLY || guarded || n.from != nil || st.Mask == 0 { // it may have changed before it was locked
@@ -130,6 +133,13 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		}
 		o.kept = o.kept || trunc
 		if h.how = o.how(); h.how.keep || trunc {
+			if empties {
+				if ch.lower, err = e.lowerBytes(n.from); err != nil {
+					return nil, err
+				}
+				defer ch.lower.Close()
+				o.size = n.from.size
+			}
 			if err := ch.content(n, fd, 0, o.size); err != nil {
 				return nil, err
 			}
@@ -143,6 +153,11 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 			return nil, err
 		}
 		if err := retry(func() error { return unix.Ftruncate(fd, 0) }); err != nil {
+			return nil, err
+		}
+	}
+	if empties {
+		if err := e.emptied(n); err != nil {
 			return nil, err
 		}
 	}
