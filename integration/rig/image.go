@@ -26,7 +26,7 @@ func Image(t testing.TB, image string) *Workspace {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("mount", "-o", "loop,user_xattr,acl", image, dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput(); err != nil {
 		t.Fatalf("mount the image: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -45,18 +45,32 @@ func Image(t testing.TB, image string) *Workspace {
 // NewImage makes an image with an empty ext4 in it, with a name in dir. It takes room only as it is filled.
 func NewImage(t testing.TB, path string, sizeBytes int64, features string) {
 	t.Helper()
+	makeImage(t, path, sizeBytes, "mkfs.ext4", features+" -q -F -m 0 -E lazy_itable_init=1,lazy_journal_init=1")
+}
+
+// Sharing are the filesystems on which files can share blocks.
+var Sharing = []string{"xfs", "btrfs"}
+
+// NewSharing makes an image with one of those in it.
+func NewSharing(t testing.TB, path, kind string) {
+	t.Helper()
+	const sizeBytes = 512 << 20 // xfs is not made smaller than 300 MiB
+	makeImage(t, path, sizeBytes, "mkfs."+kind, map[string]string{"xfs": "-q -m reflink=1", "btrfs": "-q"}[kind])
+}
+
+func makeImage(t testing.TB, path string, sizeBytes int64, mkfs, args string) {
+	t.Helper()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(path, sizeBytes); err != nil {
 		t.Fatal(err)
 	}
-	mkfs, err := exec.LookPath("mkfs.ext4")
+	at, err := exec.LookPath(mkfs)
 	if err != nil {
-		mkfs = "/usr/sbin/mkfs.ext4"
+		at = "/usr/sbin/" + mkfs
 	}
-	args := append(strings.Fields(features), "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1", path)
-	if out, err := exec.Command(mkfs, args...).CombinedOutput(); err != nil {
-		t.Fatalf("mkfs.ext4: %v: %s", err, out)
+	if out, err := exec.Command(at, append(strings.Fields(args), path)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", mkfs, err, out)
 	}
 }
