@@ -28,6 +28,16 @@ func previewed(r overlay.MoveResult, err error) (control.Moved, error) {
 // Blame is the line of versions of a path.
 func (b *backend) Blame(path string) ([]control.Version, error) {
 	all, err := b.Engine.Blame(path)
+	return versions(all), controlError("blame", err)
+}
+
+// Blame is the line of versions of a path of a store that is not mounted. Errors: those of the engine's.
+func (d *Detached) Blame(path string) ([]control.Version, error) {
+	all, err := d.Engine.Blame(path)
+	return versions(all), err
+}
+
+func versions(all []overlay.Version) []control.Version {
 	out := make([]control.Version, len(all))
 	for i, v := range all {
 		started := v.Started.UTC()
@@ -36,7 +46,7 @@ func (b *backend) Blame(path string) ([]control.Version, error) {
 			out[i].What = append(out[i].What, string(d))
 		}
 	}
-	return out, controlError("blame", err)
+	return out
 }
 
 // WasDir says whether a path is or was a directory.

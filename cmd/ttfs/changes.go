@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ttfs/ttfs/fs/control"
 )
 
 // parseChanges reads lines of an operation and a path, quoted where it must be.
@@ -13,29 +15,10 @@ func parseChanges(text string) []change {
 	for line := range strings.Lines(text) {
 		op, path, found := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if found {
-			all = append(all, change{op, unquote(path)})
+			all = append(all, change{op, control.Unquote(path)})
 		}
 	}
 	return all
-}
-
-// unquote takes a path as the files under `.tt/` write it: as it is, or in double quotes with escapes.
-func unquote(s string) string {
-	if !strings.HasPrefix(s, `"`) {
-		return s
-	}
-	if plain, err := strconv.Unquote(s); err == nil {
-		return plain
-	}
-	return s
-}
-
-// line writes a path on a line of its own, whatever is in its name.
-func line(path string) string {
-	if strings.HasPrefix(path, `"`) || strings.IndexFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 {
-		return strconv.Quote(path)
-	}
-	return path
 }
 
 // net is what is left of several steps, made one after the other: a path that was created and deleted is not in it.

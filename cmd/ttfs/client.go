@@ -60,7 +60,7 @@ func (m *mounted) ctl(command string) (string, error) {
 		return "", failed("", err, "")
 	}
 	defer f.Close()
-	_, refused := f.Write([]byte(command))
+	_, refused := f.Write([]byte(command + "\n")) // a path may end in one of its own
 	reply, err := io.ReadAll(f)
 	if refused != nil {
 		said, protected := control.CutProtected(string(reply))
@@ -88,7 +88,7 @@ func (m *mounted) status() (map[string]string, error) {
 	all := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		all[key] = unquote(value)
+		all[key] = control.Unquote(value)
 	}
 	return all, nil
 }

@@ -4,6 +4,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/ttfs/ttfs/fs/control"
 )
 
 // taskInfo is one task, as `.tt/tasks/list.json` and `--json` have it. Fields are added, never renamed.
@@ -63,7 +65,7 @@ type history interface {
 	diffTask(w io.Writer, id uint64, paths []string) error
 	diffRange(w io.Writer, from, to uint64, paths []string) error
 	// blame is the line of versions of a path from the root of the workspace, newest first.
-	blame(name string) ([]pathVersion, error)
+	blame(name string) ([]control.Version, error)
 	move(m moveRequest) (moveResult, error)
 	preview(m moveRequest) (moveResult, error)
 	// metrics are in Prometheus' text format.

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
-
 	"github.com/spf13/cobra"
 )
 
@@ -31,38 +27,25 @@ func newRestore(g *global, s streams) *cobra.Command {
 }
 
 func runRestore(g *global, o moveOptions, paths []string, s streams) error {
-	for _, p := range paths {
-		r := o
-		inside, err := g.inside(p)
-		if err != nil {
-			return err
+	w, err := g.find()
+	if err != nil {
+		return err
+	}
+	all, err := inside("restore", w.root(), paths)
+	if err != nil {
+		return err
+	}
+	for i, path := range all {
+		if path == "." {
+			return usage("restore: %q is the workspace itself; `ttfs switch` moves all of it", paths[i])
 		}
-		r.request.path = inside
+	}
+	for _, path := range all {
+		r := o
+		r.request.path = path
 		if err := runMove(g, r, s); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// inside is a path of the command line as one of the workspace.
-func (g *global) inside(p string) (string, error) {
-	w, err := g.find()
-	if err != nil {
-		return "", err
-	}
-	full := filepath.Join(w.root(), p)
-	if cwd, err := os.Getwd(); err == nil {
-		if real, err := realDir(cwd); err == nil && (real == w.root() || strings.HasPrefix(real, w.root()+"/")) {
-			full = filepath.Join(real, p)
-		}
-	}
-	if filepath.IsAbs(p) {
-		full = filepath.Clean(p)
-	}
-	rel, err := filepath.Rel(w.root(), full)
-	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
-		return "", usage("restore: %q is not below %s", p, w.root())
-	}
-	return rel, nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/ttfs/ttfs/fs/control"
 )
 
 // maxTold bounds the paths that run names.
@@ -77,7 +79,7 @@ func printChanges(w io.Writer, all []change, most int) {
 			fmt.Fprintf(w, "  ... and %d more\n", len(all)-i)
 			return
 		}
-		fmt.Fprintf(w, "  %-8s %s\n", c.Op, line(c.Path))
+		fmt.Fprintf(w, "  %-8s %s\n", c.Op, control.Quote(c.Path))
 	}
 }
 

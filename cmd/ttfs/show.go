@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/ttfs/ttfs/fs/control"
 )
 
 func newShow(g *global, s streams) *cobra.Command {
@@ -73,7 +74,7 @@ func runShow(g *global, id uint64, named, asJSON bool, s streams) error {
 			fmt.Fprintf(s.out, "pruned: what its %s were before is not kept any more\n", count(t.Files, "path"))
 		}
 		for _, c := range t.Changes {
-			fmt.Fprintf(s.out, "%s %s\n", c.Op, line(c.Path))
+			fmt.Fprintf(s.out, "%s %s\n", c.Op, control.Quote(c.Path))
 		}
 		return nil
 	})

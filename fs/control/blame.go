@@ -108,21 +108,21 @@ func blameText(all []Version) ([]byte, error) {
 		if v.Started != nil {
 			started = stamp(*v.Started)
 		}
-		s = fmt.Appendf(s, "%s %d\t%s\t%s\t%s\t%s\n", mark(tasktree.Status(v.Status)), v.Task, v.Agent, started, v.did(), v.Title)
+		s = fmt.Appendf(s, "%s %d\t%s\t%s\t%s\t%s\n", mark(tasktree.Status(v.Status)), v.Task, v.Agent, started, v.Did(), v.Title)
 	}
 	return s, nil
 }
 
-// did is what a version did, for a person.
-func (v *Version) did() string {
+// Did is what a version did, for a person.
+func (v *Version) Did() string {
 	var out []string
 	for _, what := range v.What {
 		if what == "renamed" {
 			if v.From != "" {
-				what += " from " + quote(v.From)
+				what += " from " + Quote(v.From)
 			}
 			if v.To != "" {
-				what += " to " + quote(v.To)
+				what += " to " + Quote(v.To)
 			}
 		}
 		out = append(out, what)

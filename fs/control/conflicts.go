@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -42,8 +41,7 @@ func conflicts(d builder, b Backend) {
 		if all == nil {
 			all = []ConflictEntry{}
 		}
-		j, err := json.MarshalIndent(all, "", "  ")
-		return append(j, '\n'), err
+		return encode(all)
 	})
 }
 
@@ -51,7 +49,7 @@ func conflicts(d builder, b Backend) {
 func conflictLines(all []ConflictEntry) []byte {
 	var s strings.Builder
 	for _, ent := range all {
-		fmt.Fprintf(&s, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", quote(ent.Path), ent.Agent, ent.Task, stamp(ent.Started), ent.Title, ent.Class, ent.Lost)
+		fmt.Fprintf(&s, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", Quote(ent.Path), ent.Agent, ent.Task, stamp(ent.Started), ent.Title, ent.Class, ent.Lost)
 	}
 	return []byte(s.String())
 }

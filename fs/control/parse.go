@@ -94,7 +94,6 @@ func Parse(line []byte) (Command, error) {
 		return Command{}, refuse("ctl", "a command is at most 64 KiB long; write one short line")
 	}
 	line = bytes.TrimSuffix(line, []byte("\n"))
-	line = bytes.TrimSuffix(line, []byte("\r"))
 	if bytes.IndexByte(line, 0) >= 0 {
 		return Command{}, refuse("ctl", "a command is text, and this has a NUL byte in it; write one line such as \"task fix the parser\"")
 	}
@@ -104,6 +103,10 @@ func Parse(line []byte) (Command, error) {
 		word, rest = text[:i], text[i:]
 	}
 	verb := Verb(word)
+	if verb != Restore { // whose path may end so
+		word, rest = strings.TrimSuffix(word, "\r"), strings.TrimSuffix(rest, "\r")
+		verb = Verb(word)
+	}
 	parse, ok := parsers[verb]
 	switch {
 	case word == "":

@@ -20,7 +20,7 @@ func previews(d builder, b Backend, name tasktree.Agent) {
 	if !ok {
 		return
 	}
-	for file, ask := range map[string]func(tasktree.Agent) (Moved, error){"undo": p.PreviewUndo, "redo": p.PreviewRedo} {
+	preview := func(file string, ask func(tasktree.Agent) (Moved, error)) {
 		d.file(file, func(Caller) ([]byte, error) {
 			m, err := ask(name)
 			if errors.Is(err, AtRoot) || errors.Is(err, NoTask) {
@@ -32,4 +32,6 @@ func previews(d builder, b Backend, name tasktree.Agent) {
 			return []byte(reply(m)), nil
 		})
 	}
+	preview("undo", p.PreviewUndo)
+	preview("redo", p.PreviewRedo)
 }

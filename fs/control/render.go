@@ -22,35 +22,9 @@ func line(s string) []byte {
 func lines(changes []Change) string {
 	var s strings.Builder
 	for _, c := range changes {
-		fmt.Fprintf(&s, "%s %s\n", c.Op, quote(c.Path))
+		fmt.Fprintf(&s, "%s %s\n", c.Op, Quote(c.Path))
 	}
 	return s.String()
-}
-
-// quote makes a path fit on a line. Shape: as it is, unless it has a control character or begins with a double quote;
-// then in double quotes, with \n, \t, \r, \\, \" and three octal digits for the rest. Source: git's core.quotePath=false.
-func quote(path string) string {
-	if !strings.HasPrefix(path, `"`) && strings.IndexFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0 {
-		return path
-	}
-	s := []byte{'"'}
-	for _, c := range []byte(path) {
-		switch {
-		case c == '\n':
-			s = append(s, `\n`...)
-		case c == '\t':
-			s = append(s, `\t`...)
-		case c == '\r':
-			s = append(s, `\r`...)
-		case c == '"' || c == '\\':
-			s = append(s, '\\', c)
-		case c < ' ' || c == 0x7f:
-			s = fmt.Appendf(s, `\%03o`, c)
-		default:
-			s = append(s, c)
-		}
-	}
-	return string(append(s, '"'))
 }
 
 // status is `.tt/status.json`; the fields are also the keys of `.tt/status`, in this order.
@@ -73,7 +47,7 @@ func statusOf(b Backend, c Caller) status {
 func statusText(b Backend, c Caller) []byte {
 	s := statusOf(b, c)
 	text := fmt.Appendf(nil, "pid=%d\nmount=%s\ntransport=%s\nstore=%s\nguard=%s\nagent=%s\ntask=%d\n",
-		s.PID, quote(s.Mount), s.Transport, quote(s.Store), s.Guard, s.Agent, s.Task)
+		s.PID, Quote(s.Mount), s.Transport, Quote(s.Store), s.Guard, s.Agent, s.Task)
 	if s.Fork != "" {
 		text = append(text, "fork="+s.Fork+"\n"...)
 	}

@@ -34,7 +34,7 @@ func stale(d builder, b Backend, name tasktree.Agent) {
 	d.file("stale", func(c Caller) ([]byte, error) {
 		var s strings.Builder
 		for _, ent := range whose(c) {
-			fmt.Fprintf(&s, "%s\t%s\n", quote(ent.Path), strings.Join(ent.Writers, ","))
+			fmt.Fprintf(&s, "%s\t%s\n", Quote(ent.Path), strings.Join(ent.Writers, ","))
 		}
 		return []byte(s.String()), nil
 	})

@@ -240,7 +240,7 @@ func TestQuote(t *testing.T) {
 	for in, want := range map[string]string{
 		"a b": "a b", `a"b\c`: `a"b\c`, "\xff": "\xff", "ä": "ä", "a\nb": `"a\nb"`, "\t\r\\\"\x01\x7f\n": `"\t\r\\\"\001\177\n"`, `"x`: `"\"x"`, "ä\n\xff": "\"ä\\n\xff\"",
 	} {
-		if got := quote(in); got != want {
+		if got := Quote(in); got != want {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}

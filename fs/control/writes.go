@@ -9,8 +9,8 @@ import (
 	"github.com/ttfs/ttfs/tasktree"
 )
 
-// The bounds of `.tt/agents/NAME/writes`: each task costs a comparison of what was with what is. Past one of them, older
-// tasks are left out, and the last line says so.
+// The bounds of `.tt/agents/NAME/writes`: each task costs a comparison of what was with what is. Past one of them, and
+// from the newest pruned task on, older tasks are left out, and the last line says so.
 const (
 	maxWritesTasks = 1000
 	maxWritesPaths = 10000
@@ -39,7 +39,11 @@ func writes(b Backend, a tasktree.Agent) (all []Change, rest tasktree.TaskID, er
 	spans := map[string]span{}
 	id := b.Active(a)
 	for n := 0; id != 0; n++ {
-		if n == maxWritesTasks || len(spans) >= maxWritesPaths {
+		k, ok := b.Task(id)
+		if !ok {
+			return nil, 0, errors.New("a task of the chain is not there")
+		}
+		if n == maxWritesTasks || len(spans) >= maxWritesPaths || k.Pruned { // and so are all before it
 			rest = id
 			break
 		}
@@ -54,10 +58,6 @@ func writes(b Backend, a tasktree.Agent) (all []Change, rest tasktree.TaskID, er
 			}
 			s.first = c.Op
 			spans[c.Path] = s
-		}
-		k, ok := b.Task(id)
-		if !ok {
-			return nil, 0, errors.New("a task of the chain is not there")
 		}
 		id = k.Parent
 	}

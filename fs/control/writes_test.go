@@ -73,3 +73,18 @@ func TestWritesAreBounded(t *testing.T) {
 		t.Errorf("at the end %q", got[len(got)-60:])
 	}
 }
+
+// TestWritesSincePruning: of what was pruned nothing is told, and of what came after it all.
+func TestWritesSincePruning(t *testing.T) {
+	w := newWritten(4, func(id tasktree.TaskID) ([]Change, error) {
+		if id <= 2 {
+			return nil, &Error{Kind: Pruned}
+		}
+		return []Change{{"modified", fmt.Sprint("f", id)}}, nil
+	})
+	w.tasks[0].Pruned, w.tasks[1].Pruned = true, true
+	const want = "modified f3\nmodified f4\n... and what task 2 and those before it changed\n"
+	if got := cat(t, w, "user", "agents/a/writes"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
