@@ -289,7 +289,11 @@ func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
 		r.n.mu.Lock()
 		defer r.n.mu.Unlock()
 	}
-	path := e.pathAt(d, name)
+	var path guard.Path
+	follows := e.follows(&c)
+	if follows {
+		path = e.pathAt(d, name)
+	}
 	if !isDir {
 		if err := e.judge(&c, guard.Question{Op: guard.Unlink, Path: path}, r.n, &r.st); err != nil {
 			return err
@@ -312,6 +316,8 @@ func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
 		r.n.dir.dead = true
 		r.n.removed.Add(1)
 	}
-	e.learn(&c, func(s *guard.State, a guard.Actor) { s.Removed(a, fileOf(r.n.ident()), path) })
+	if follows {
+		e.learn(&c, func(s *guard.State, a guard.Actor) { s.Removed(a, fileOf(r.n.ident()), path) })
+	}
 	return nil
 }
