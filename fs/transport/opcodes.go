@@ -6,7 +6,12 @@ import "strconv"
 const opcodes = 64
 
 const (
+	opLookup      = 1
 	opForget      = 2
+	opGetAttr     = 3
+	opSetAttr     = 4
+	opUnlink      = 10
+	opGetXAttr    = 22
 	opInit        = 26
 	opInterrupt   = 36
 	opDestroy     = 38

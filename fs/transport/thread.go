@@ -41,6 +41,7 @@ type entry struct {
 	header  []byte
 	payload []byte
 	req     ringRequest
+	args    arguments
 	out     [2][]byte
 }
 
@@ -201,7 +202,10 @@ func (t *thread) handle(e *entry) {
 			defer pin(t.cpu)
 		}
 	}
-	n, status := c.server.HandleRequest(e.req.in[:], e.out[:])
+	n, status, done := c.direct(e)
+	if !done {
+		n, status = c.server.HandleRequest(e.req.in[:], e.out[:])
+	}
 	e.slot.end()
 	e.req.answer(e.header, n, status)
 }
