@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -13,6 +14,9 @@ const (
 	maxReaders = 4096
 	// idleReaders is how many readers may wait for a request: those beyond end after theirs.
 	idleReaders = 2
+	// forgetPause is how long a reader lets forgets gather when requests come by the rings. Nobody waits for them, the kernel
+	// gives one reader as many at once as there are, and one by one each wakes a thread: `rm -rf` makes one for every file.
+	forgetPause = 4 * time.Millisecond
 	// keptBuffers is how many buffers are kept for readers to come.
 	keptBuffers = 16
 )
@@ -120,7 +124,7 @@ func (r *readers) read() {
 		r.mu.Unlock()
 		return
 	}
-	for ok := true; ok; ok = r.again() {
+	for {
 		n, err := readFrom(r.fd, b.memory[:r.size])
 		if err != nil {
 			if err != unix.ENODEV {
@@ -130,8 +134,16 @@ func (r *readers) read() {
 			return
 		}
 		b.in[0] = b.memory[:n]
+		if op := inHeader(b.in[0]).Opcode; r.c.onRings.Load() && (op == opForget || op == opBatchForget) {
+			r.handle(b)
+			time.Sleep(forgetPause)
+			continue // it counts as one that reads: nobody else is called for
+		}
 		r.took()
 		r.handle(b)
+		if !r.again() {
+			return
+		}
 	}
 }
 
