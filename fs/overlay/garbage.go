@@ -85,21 +85,9 @@ func (e *Engine) emptyTree(dir int, name string, b *journal.Batch) error {
 
 // namesIn is what is in an open directory.
 func namesIn(fd int) (names []string, err error) {
-	b := make([]byte, 32<<10)
-	for {
-		n, err := unix.Getdents(fd, b)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			return names, err
-		}
-		for at := b[:n]; len(at) > 0; {
-			ent, size := parseDirent(at)
-			at = at[size:]
-			if ent.Name != "." && ent.Name != ".." {
-				names = append(names, ent.Name)
-			}
-		}
-	}
+	err = eachDirent(fd, listBytes, func(ent Dirent) bool {
+		names = append(names, ent.Name)
+		return true
+	})
+	return names, err
 }

@@ -179,21 +179,35 @@ func emptyDir(dir int, name string) (bool, error) {
 		return false, err
 	}
 	defer unix.Close(fd)
-	b := make([]byte, 4096)
+	empty := true
+	err = eachDirent(fd, 4<<10, func(Dirent) bool {
+		empty = false
+		return false
+	})
+	return empty && err == nil, err
+}
+
+// listBytes is what is read of a directory at once, where all of it is.
+const listBytes = 32 << 10
+
+// eachDirent calls f for the entries of an open directory that were not read yet, but for "." and "..", until it says false.
+// So many bytes are read at once.
+func eachDirent(fd, bytes int, f func(ent Dirent) bool) error {
+	b := make([]byte, bytes)
 	for {
 		n, err := unix.Getdents(fd, b)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || n <= 0 {
-			return err == nil, err
+			return err
 		}
 		for at := b[:n]; len(at) > 0; {
 			ent, size := parseDirent(at)
-			if ent.Name != "." && ent.Name != ".." {
-				return false, nil
-			}
 			at = at[size:]
+			if ent.Name != "." && ent.Name != ".." && !f(ent) {
+				return nil
+			}
 		}
 	}
 }

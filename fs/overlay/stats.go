@@ -69,33 +69,18 @@ func (e *Engine) eachHeld(f func(name string, st *Stat) error) error {
 		return fail("list hold", "", IO, err)
 	}
 	defer unix.Close(fd)
-	b := make([]byte, 64<<10)
-	for {
-		n, err := unix.Getdents(fd, b)
-		if err == unix.EINTR {
-			continue
+	var first error
+	err = eachDirent(fd, listBytes, func(ent Dirent) bool {
+		var st Stat
+		if statAt(fd, ent.Name, &st) == nil { // it may have gone meanwhile
+			first = f(ent.Name, &st)
 		}
-		if err != nil {
-			return fail("list hold", "", IO, err)
-		}
-		if n == 0 {
-			return nil
-		}
-		for at := b[:n]; len(at) > 0; {
-			ent, size := parseDirent(at)
-			at = at[size:]
-			if ent.Name == "." || ent.Name == ".." {
-				continue
-			}
-			var st Stat
-			if err := statAt(fd, ent.Name, &st); err != nil {
-				continue // it went meanwhile
-			}
-			if err := f(ent.Name, &st); err != nil {
-				return err
-			}
-		}
+		return first == nil
+	})
+	if first == nil && err != nil {
+		first = fail("list hold", "", IO, err)
 	}
+	return first
 }
 
 // Metrics writes counters in Prometheus' text format.

@@ -104,21 +104,8 @@ func (e *Engine) addBelow(fd int, d OID, all map[string]Dirent) error {
 // readDirents reads an open directory, without "." and "..".
 func readDirents(fd int) (map[string]Dirent, error) {
 	all := map[string]Dirent{}
-	b := make([]byte, 32<<10)
-	for {
-		n, err := unix.Getdents(fd, b)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			return all, err
-		}
-		for at := b[:n]; len(at) > 0; {
-			ent, size := parseDirent(at)
-			at = at[size:]
-			if ent.Name != "." && ent.Name != ".." {
-				all[ent.Name] = ent
-			}
-		}
-	}
+	return all, eachDirent(fd, listBytes, func(ent Dirent) bool {
+		all[ent.Name] = ent
+		return true
+	})
 }
