@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -12,7 +13,8 @@ import (
 )
 
 // The archiver turns what sealed tasks keep as copies in hold and as inline bytes into blobs: hashed, compressed, stored
-// once. It works on one piece at a time and holds the past for reading meanwhile, so that no move comes between.
+// once. It works on one file at a time, and keeps the moves of the task's agent away meanwhile. A task that is being moved comes
+// later.
 
 // archivePause is how long the archiver waits between its rounds.
 const archivePause = 20 * time.Second
@@ -128,11 +130,18 @@ func (e *Engine) archived(id tasktree.TaskID) bool {
 func (e *Engine) archiveTask(id tasktree.TaskID) error {
 	moves := e.count.moves.Load() + 1
 	var work []OID
+	k, has := e.Task(id)
+	if !has || k.Pruned {
+		return nil
+	}
 	if err := e.enterPast(); err != nil {
 		return nil
 	}
 	im, err := e.readImages(id)
 	e.leavePast()
+	if errors.Is(err, Pruned) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -148,7 +157,7 @@ func (e *Engine) archiveTask(id tasktree.TaskID) error {
 		if e.stopping() {
 			return nil
 		}
-		if err := e.archiveObject(id, o); err != nil {
+		if done, err := e.archiveObject(&k, o); err != nil || !done {
 			return err
 		}
 	}
@@ -161,18 +170,25 @@ func (e *Engine) archiveTask(id tasktree.TaskID) error {
 	return nil
 }
 
-// archiveObject archives what a task keeps of one file, as it is by now.
-func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
+// archiveObject archives what a task keeps of one file, as it is by now; false: the task is being moved.
+func (e *Engine) archiveObject(k *tasktree.Task, o OID) (done bool, err error) {
+	id := k.ID
 	if err := e.enterPast(); err != nil {
-		return nil
+		return false, nil
 	}
 	defer e.leavePast()
+	release, busy := e.holdPast(k.Agent)
+	if busy != nil {
+		return false, nil
+	}
+	defer release()
+	defer e.gate.run(newClaim(k.Agent))() // who reads a copy reads it again as a blob
 	e.blobMu.RLock()
 	defer e.blobMu.RUnlock()
 	im := newImages()
-	err := e.j.Scan(key(kPiece, uint64(id), uint64(o)), func(k, v []byte) error { return im.add(k, v) })
+	err = e.j.Scan(key(kPiece, uint64(id), uint64(o)), func(k, v []byte) error { return im.add(k, v) })
 	if err != nil || im.contents[o] == nil {
-		return storeError("archive", err)
+		return err == nil, storeError("archive", err)
 	}
 	var b journal.Batch
 	var copies []copyID
@@ -183,7 +199,7 @@ func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
 		}
 		q, err := e.toBlob(p)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if p.kind == pieceCopy {
 			copies = append(copies, p.copy)
@@ -192,19 +208,19 @@ func (e *Engine) archiveObject(id tasktree.TaskID, o OID) error {
 		e.count.archived.Add(1)
 	}
 	if b.Empty() {
-		return nil
+		return true, nil
 	}
 	if err := e.blobs.Sync(); err != nil {
-		return storeError("archive", err)
+		return false, storeError("archive", err)
 	}
 	if err := e.j.Commit(&b); err != nil {
-		return storeError("archive", err)
+		return false, storeError("archive", err)
 	}
 	e.forgetView() // it names the copies
 	for _, c := range copies {
 		e.dropCopy(c)
 	}
-	return nil
+	return true, nil
 }
 
 func (e *Engine) toBlob(p *piece) (piece, error) {

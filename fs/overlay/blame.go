@@ -48,19 +48,20 @@ func (e *Engine) Blame(path string) ([]Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.enterPast(); err != nil {
-		return nil, err
-	}
-	defer e.leavePast()
-	b := &blamer{e: e, found: map[tasktree.TaskID]*version{}}
-	there, err := b.line(parts)
-	if err != nil {
-		return nil, err
-	}
-	if len(b.found) == 0 && !there {
-		return nil, fail("blame", path, NoPath, errors.New("it is not there and no task changed it"))
-	}
-	return b.versions(), nil
+	var out []Version
+	err = e.reading(func(*foot) error {
+		b := &blamer{e: e, found: map[tasktree.TaskID]*version{}}
+		there, err := b.line(parts)
+		if err != nil {
+			return err
+		}
+		if len(b.found) == 0 && !there {
+			return fail("blame", path, NoPath, errors.New("it is not there and no task changed it"))
+		}
+		out = b.versions()
+		return nil
+	})
+	return out, err
 }
 
 // WasDir says whether a path is a directory, or was one as far as the tasks tell, and whether anything was ever there.
@@ -69,27 +70,27 @@ func (e *Engine) WasDir(path string) (dir, known bool, err error) {
 	if err != nil || len(parts) == 0 {
 		return err == nil, err == nil, err
 	}
-	if err := e.enterPast(); err != nil {
-		return false, false, err
-	}
-	defer e.leavePast()
-	b := &blamer{e: e, found: map[tasktree.TaskID]*version{}}
-	name := parts[len(parts)-1]
-	rooms, err := b.rooms(parts[:len(parts)-1])
-	if err != nil {
-		return false, false, err
-	}
-	for _, r := range rooms {
-		stays, err := b.stays(r, name)
+	err = e.reading(func(*foot) error {
+		dir, known = false, false
+		b := &blamer{e: e, found: map[tasktree.TaskID]*version{}}
+		name := parts[len(parts)-1]
+		rooms, err := b.rooms(parts[:len(parts)-1])
 		if err != nil {
-			return false, false, err
+			return err
 		}
-		for _, s := range stays {
-			known = known || s.who.there
-			dir = dir || s.who.dir
+		for _, r := range rooms {
+			stays, err := b.stays(r, name)
+			if err != nil {
+				return err
+			}
+			for _, s := range stays {
+				known = known || s.who.there
+				dir = dir || s.who.dir
+			}
 		}
-	}
-	return dir, known, nil
+		return nil
+	})
+	return dir, known, err
 }
 
 // splitPath takes a path from the root of the workspace apart. Errors: Invalid.

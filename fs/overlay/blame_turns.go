@@ -271,7 +271,7 @@ func (b *blamer) place(o *object) spot {
 
 // metaNow is the metadata of an object as it is; nil when it cannot be had.
 func (b *blamer) metaNow(id OID) *meta {
-	v, err := b.e.newView(tasktree.Plan{})
+	v, err := b.e.newView(nil, tasktree.Plan{})
 	if err != nil {
 		return nil
 	}

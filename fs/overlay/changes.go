@@ -216,11 +216,11 @@ func sameReaders(ra, rb io.ReaderAt, na int64) (bool, error) {
 }
 
 // between is the views at two tasks of an agent, with the images of all that may differ between them.
-func (e *Engine) between(a tasktree.Agent, from, to tasktree.TaskID) (va, vb *view, keys *images, err error) {
-	if va, err = e.viewAt(a, from); err != nil {
+func (e *Engine) between(ft *foot, a tasktree.Agent, from, to tasktree.TaskID) (va, vb *view, keys *images, err error) {
+	if va, err = e.viewAt(ft, a, from); err != nil {
 		return nil, nil, nil, err
 	}
-	if vb, err = e.viewAt(a, to); err != nil {
+	if vb, err = e.viewAt(ft, a, to); err != nil {
 		return nil, nil, nil, err
 	}
 	keys = newImages()
@@ -259,15 +259,15 @@ func (e *Engine) Files(id tasktree.TaskID) ([]FileChange, error) {
 	if !has {
 		return nil, fail("files", "", NoTask, nil)
 	}
-	if err := e.enterPast(); err != nil {
-		return nil, err
-	}
-	defer e.leavePast()
-	va, vb, keys, err := e.between(k.Agent, k.Parent, id)
-	if err != nil {
-		return nil, err
-	}
-	all, err := e.compare(va, vb, keys)
+	var all []Change
+	err := e.reading(func(ft *foot) error {
+		va, vb, keys, err := e.between(ft, k.Agent, k.Parent, id)
+		if err != nil {
+			return err
+		}
+		all, err = e.compare(va, vb, keys)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -280,26 +280,27 @@ func (e *Engine) Files(id tasktree.TaskID) ([]FileChange, error) {
 
 // Preview is what Switch would change, sorted by path; nothing changes. Errors: NoTask, NotYours.
 func (e *Engine) Preview(a tasktree.Agent, id tasktree.TaskID) ([]Change, error) {
-	if err := e.enterPast(); err != nil {
-		return nil, err
-	}
-	defer e.leavePast()
-	e.tasks.mu.Lock()
-	p, err := e.tasks.tree.PlanSwitch(a, id)
-	e.tasks.mu.Unlock()
-	if err != nil {
-		return nil, treeError("preview", err)
-	}
-	return e.preview(p)
+	var all []Change
+	err := e.reading(func(ft *foot) error {
+		e.tasks.mu.Lock()
+		p, err := e.tasks.tree.PlanSwitch(a, id)
+		e.tasks.mu.Unlock()
+		if err != nil {
+			return treeError("preview", err)
+		}
+		all, err = e.preview(ft, p)
+		return err
+	})
+	return all, err
 }
 
-// preview compares the live tree with that after a plan. Preconditions: gate is held.
-func (e *Engine) preview(p tasktree.Plan) ([]Change, error) {
-	live, err := e.newView(tasktree.Plan{})
+// preview compares the live tree with that after a plan.
+func (e *Engine) preview(ft *foot, p tasktree.Plan) ([]Change, error) {
+	live, err := e.newView(ft, tasktree.Plan{})
 	if err != nil {
 		return nil, err
 	}
-	then, err := e.newView(p)
+	then, err := e.newView(ft, p)
 	if err != nil {
 		return nil, err
 	}

@@ -1,75 +1,148 @@
 package overlay
 
-import "github.com/ttfs/ttfs/tasktree"
+import (
+	"maps"
 
-// claimImages adds to a move's claim all that making images of the workspace can change. When it returns, no operation
-// that met any of it is under way. Preconditions: past is held for writing.
-func (e *Engine) claimImages(c *claim, all []*images) error {
-	k := &claiming{e: e, chains: map[OID][]inoKey{}, spots: map[claimedSpot]struct{}{}, nodes: map[inoKey]struct{}{}, deep: map[inoKey]struct{}{}, chain: map[inoKey]struct{}{}}
-	for _, im := range all {
-		if err := k.images(im); err != nil {
-			return err
-		}
-	}
-	e.widen(c, k)
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// claimed is images that a move is to make, with those directories of which it changes the times alone.
+type claimed struct {
+	*images
+	times map[OID]bool
+}
+
+// claimImages claims, beside the agents that own has, all that making images of the workspace can change, and waits for moves
+// that meet it. When it returns, no operation and no move that met any of it is under way.
+func (e *Engine) claimImages(own *claim, all ...claimed) error {
 	for {
-		// Who is at the entries can change no more. The directories on the way can have been moved before they were claimed.
-		if err := k.occupants(all); err != nil {
+		k, err := e.gatherClaim(all)
+		if err != nil {
 			return err
 		}
-		before := len(k.chain)
-		k.chains = map[OID][]inoKey{}
-		if err := k.ways(all); err != nil {
-			return err
-		}
-		e.widen(c, k)
-		if len(k.chain) == before {
-			return nil
+		for {
+			if before := e.gate.extend(own, k.claim()); before != nil {
+				<-before
+				break // what was gathered may be otherwise now
+			}
+			e.gate.drain()
+			// Who is at the entries can change no more, nor can the directories on the way move. Before, both could.
+			now, err := e.gatherClaim(all)
+			if err != nil {
+				return err
+			}
+			if now.within(k) {
+				return nil
+			}
+			now.add(k)
+			k = now
 		}
 	}
 }
 
 // claimPlan is claimImages for the tasks of a plan.
-func (e *Engine) claimPlan(c *claim, p tasktree.Plan) error {
-	all := make([]*images, 0, len(p.Steps))
+func (e *Engine) claimPlan(own *claim, p tasktree.Plan) error {
+	all := make([]claimed, 0, len(p.Steps))
 	for _, s := range p.Steps {
 		im, err := e.readImages(s.Task)
 		if err != nil {
 			return err
 		}
-		all = append(all, im)
+		times, err := e.timesOf(s.Task, im)
+		if err != nil {
+			return err
+		}
+		all = append(all, claimed{im, times})
 	}
-	return e.claimImages(c, all)
+	return e.claimImages(own, all...)
 }
 
-// widen puts what was found into the claim, and waits for the operations under way.
-func (e *Engine) widen(c *claim, k *claiming) {
-	e.gate.Lock()
-	defer e.gate.Unlock()
-	c.spots, c.nodes, c.deep, c.chain = k.spots, k.nodes, k.deep, k.chain
-	// What the claim has from now on is its own: the maps are read under the gate.
-	k.spots, k.nodes, k.deep, k.chain = clone(k.spots), clone(k.nodes), clone(k.deep), clone(k.chain)
-}
-
-func clone[K comparable](m map[K]struct{}) map[K]struct{} {
-	out := make(map[K]struct{}, len(m))
-	for k := range m {
-		out[k] = struct{}{}
+// timesOf are the directories of which a task has an image only because their entries changed: it has no share in them, and of
+// what they are, nothing is the task's but the times. A task without any shares is older than they are.
+func (e *Engine) timesOf(id tasktree.TaskID, im *images) (map[OID]bool, error) {
+	var out map[OID]bool
+	for o, m := range im.metas {
+		if !isDirMeta(&m) {
+			continue
+		}
+		if _, has, err := e.j.Get(thing{obj: o}.key(id)); err != nil {
+			return nil, storeError("look for shares", err)
+		} else if !has {
+			if out == nil {
+				out = map[OID]bool{}
+			}
+			out[o] = true
+		}
 	}
-	return out
+	if out == nil {
+		return nil, nil
+	}
+	for _, t := range im.things() {
+		if _, has, err := e.j.Get(t.key(id)); has || err != nil {
+			return out, storeError("look for shares", err)
+		}
+	}
+	return nil, nil
 }
 
 // claiming gathers a claim.
 type claiming struct {
 	e      *Engine
-	chains map[OID][]inoKey // the directories above one, itself included
+	chains map[OID]struct{} // those whose directories above are gathered
 	spots  map[claimedSpot]struct{}
 	nodes  map[inoKey]struct{}
+	times  map[inoKey]struct{}
 	deep   map[inoKey]struct{}
 	chain  map[inoKey]struct{}
+	names  map[claimedSpot]struct{}
 }
 
-func (k *claiming) images(im *images) error {
+// gatherClaim is what making images would change now.
+func (e *Engine) gatherClaim(all []claimed) (*claiming, error) {
+	k := &claiming{e: e, chains: map[OID]struct{}{}, spots: map[claimedSpot]struct{}{}, nodes: map[inoKey]struct{}{},
+		times: map[inoKey]struct{}{}, deep: map[inoKey]struct{}{}, chain: map[inoKey]struct{}{}, names: map[claimedSpot]struct{}{}}
+	for _, im := range all {
+		if err := k.images(im); err != nil {
+			return nil, err
+		}
+	}
+	return k, k.occupants(all)
+}
+
+// claim is a claim of what was gathered.
+func (k *claiming) claim() *claim {
+	c := newClaim()
+	c.moves = true
+	c.spots, c.nodes, c.times, c.deep, c.chain, c.names = k.spots, k.nodes, k.times, k.deep, k.chain, k.names
+	return c
+}
+
+// within says whether another has gathered all of it.
+func (k *claiming) within(o *claiming) bool {
+	return subset(k.spots, o.spots) && subset(k.nodes, o.nodes) && subset(k.times, o.times) && subset(k.deep, o.deep) &&
+		subset(k.chain, o.chain) && subset(k.names, o.names)
+}
+
+func subset[K comparable](a, b map[K]struct{}) bool {
+	for k := range a {
+		if _, has := b[k]; !has {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds what another has gathered.
+func (k *claiming) add(o *claiming) {
+	maps.Copy(k.spots, o.spots)
+	maps.Copy(k.nodes, o.nodes)
+	maps.Copy(k.times, o.times)
+	maps.Copy(k.deep, o.deep)
+	maps.Copy(k.chain, o.chain)
+	maps.Copy(k.names, o.names)
+}
+
+func (k *claiming) images(im claimed) error {
 	for at, id := range im.entries {
 		dir, found, err := k.e.getObject(at.dir)
 		if err != nil {
@@ -85,7 +158,14 @@ func (k *claiming) images(im *images) error {
 		}
 	}
 	for id := range im.metas {
-		if err := k.object(id, k.nodes); err != nil {
+		into := k.nodes
+		if im.times[id] {
+			into = k.times
+		}
+		if err := k.object(id, into); err != nil {
+			return err
+		}
+		if err := k.name(id); err != nil {
 			return err
 		}
 	}
@@ -93,8 +173,24 @@ func (k *claiming) images(im *images) error {
 		if err := k.object(id, k.nodes); err != nil {
 			return err
 		}
+		if err := k.name(id); err != nil {
+			return err
+		}
 	}
-	return k.ways([]*images{im})
+	return k.ways(im.images)
+}
+
+// name adds the entry at which an object is.
+func (k *claiming) name(id OID) error {
+	o, found, err := k.e.getObject(id)
+	if err != nil || !found || o.at.dir == 0 {
+		return err
+	}
+	dir, found, err := k.e.getObject(o.at.dir)
+	if found {
+		k.names[claimedSpot{dir.key, o.at.name}] = struct{}{}
+	}
+	return err
 }
 
 func (k *claiming) object(id OID, into map[inoKey]struct{}) error {
@@ -106,25 +202,23 @@ func (k *claiming) object(id OID, into map[inoKey]struct{}) error {
 }
 
 // ways adds the directories on the way to everything.
-func (k *claiming) ways(all []*images) error {
-	for _, im := range all {
-		for at, id := range im.entries {
-			if err := k.way(at.dir); err != nil {
-				return err
-			}
-			if err := k.wayTo(id); err != nil {
-				return err
-			}
+func (k *claiming) ways(im *images) error {
+	for at, id := range im.entries {
+		if err := k.way(at.dir); err != nil {
+			return err
 		}
-		for id := range im.metas {
-			if err := k.wayTo(id); err != nil {
-				return err
-			}
+		if err := k.wayTo(id); err != nil {
+			return err
 		}
-		for id := range im.contents {
-			if err := k.wayTo(id); err != nil {
-				return err
-			}
+	}
+	for id := range im.metas {
+		if err := k.wayTo(id); err != nil {
+			return err
+		}
+	}
+	for id := range im.contents {
+		if err := k.wayTo(id); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -151,7 +245,7 @@ func (k *claiming) way(dir OID) error {
 		if _, seen := k.chains[dir]; seen {
 			return nil
 		}
-		k.chains[dir] = nil
+		k.chains[dir] = struct{}{}
 		o, found, err := k.e.getObject(dir)
 		if err != nil || !found {
 			return err
@@ -168,7 +262,7 @@ func (k *claiming) way(dir OID) error {
 }
 
 // occupants adds what is at the entries now.
-func (k *claiming) occupants(all []*images) error {
+func (k *claiming) occupants(all []claimed) error {
 	for _, im := range all {
 		for at := range im.entries {
 			fd, done, err := k.e.openDir(at.dir, 0)

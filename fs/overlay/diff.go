@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/ttfs/ttfs/tasktree"
@@ -40,47 +39,40 @@ func (e *Engine) Diff(w io.Writer, from, to tasktree.TaskID, paths []string) err
 	return e.diff(w, a, from, to, paths)
 }
 
-// diff holds moves up for no longer than sliceTime while it reads and compares the files; what a move changed meanwhile of
-// the past is looked up anew.
+// diff reads and compares file by file: each as it was at one moment.
 func (e *Engine) diff(w io.Writer, a tasktree.Agent, from, to tasktree.TaskID, paths []string) error {
-	err := e.enterPast()
-	if err != nil {
-		return err
-	}
-	held := true
-	defer func() {
-		if held {
-			e.leavePast()
+	var all []Change
+	var va, vb *view
+	var swaps uint64
+	look := func(ft *foot) (err error) {
+		var keys *images
+		swaps = e.swaps.Load()
+		if va, vb, keys, err = e.between(ft, a, from, to); err == nil && all == nil {
+			all, err = e.compare(va, vb, keys)
 		}
-	}()
-	began, swaps := time.Now(), e.swaps.Load()
-	va, vb, keys, err := e.between(a, from, to)
-	if err != nil {
 		return err
 	}
-	all, err := e.compare(va, vb, keys)
-	if err != nil {
+	if err := e.reading(func(ft *foot) error { all = nil; return look(ft) }); err != nil {
 		return err
 	}
 	for _, c := range all {
 		if !below(c.Path, paths) {
 			continue
 		}
-		if time.Since(began) > sliceTime {
-			e.leavePast()
-			held = false
-			if err = e.enterPast(); err != nil {
-				return err
-			}
-			held, began = true, time.Now()
-			if now := e.swaps.Load(); now != swaps {
-				swaps = now
-				if va, vb, _, err = e.between(a, from, to); err != nil {
+		var text bytes.Buffer
+		err := e.reading(func(ft *foot) error {
+			text.Reset()
+			if e.movedSince(swaps) { // what a move changed of the past is looked up anew
+				if err := look(ft); err != nil {
 					return err
 				}
 			}
+			return diffOne(&text, va.by(ft), vb.by(ft), c)
+		})
+		if err != nil {
+			return err
 		}
-		if err = diffOne(w, va, vb, c); err != nil {
+		if _, err := text.WriteTo(w); err != nil {
 			return err
 		}
 	}

@@ -137,15 +137,15 @@ type Engine struct {
 	blobs              *cas.Store
 
 	gate gate
-	// past is held for writing by a move, and for reading by who reads history; above gate.
+	// past is held for reading by who reads history, and for writing by who gives up some of it; above gate.
 	past   sync.RWMutex
 	closed atomic.Bool
 	broken atomic.Pointer[error] // a move that could be neither ended nor taken back
 
 	// renames excludes removals of directories, and one another, from renames that lock two directories.
 	renames sync.RWMutex
-	// moving are the records of objects as a step of a move has changed them; they go before the journal's.
-	moving   map[OID]*object // +checklocks:movingMu
+	// movingOf are steps of moves that have changed the records of objects: theirs go before the journal's.
+	movingOf map[*step]struct{} // +checklocks:movingMu
 	movingMu sync.RWMutex
 	tasks    taskTable
 	objs     objTable
@@ -183,7 +183,9 @@ type Engine struct {
 
 	pruneMu sync.Mutex    // one prune or sweep at a time; above the gate
 	ending  atomic.Bool   // Close was called: a prune ends where it is
-	swaps   atomic.Uint64 // counts moves at their begin and their end: odd while one is under way
+	moves   atomic.Uint64 // gives numbers to moves
+	moving  atomic.Int64  // how many moves are under way
+	swaps   atomic.Uint64 // counts moves at their begin and their end
 	pruned  sync.Map      // tasktree.TaskID of the tasks whose images were given up
 	blobMu  *sync.RWMutex // shared with forks, as the blobs are; read: a blob is put and then named in the journal; write: what the journal names is counted
 }
@@ -193,7 +195,7 @@ const smallBytes = 128 << 10
 
 // Open opens the engine of a workspace and completes a move that was under way. Errors: Foreign, Damaged, IO.
 func Open(o Options) (*Engine, error) {
-	e := &Engine{opt: o, lower: o.lower, j: o.Journal, blobs: o.Blobs, log: o.Logger, clock: o.Clock, root: -1, tt: -1, hold: -1}
+	e := &Engine{opt: o, lower: o.lower, j: o.Journal, blobs: o.Blobs, log: o.Logger, clock: o.Clock, root: -1, tt: -1, hold: -1, movingOf: map[*step]struct{}{}}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
@@ -267,9 +269,9 @@ func Open(o Options) (*Engine, error) {
 		if err := e.endFills(); err != nil {
 			return nil, err
 		}
-		end := e.recoverMove
+		end := e.recoverMoves
 		if o.Repair != nil {
-			end = e.endMove
+			end = e.endMoves
 		}
 		if err := end(); err != nil {
 			return nil, err

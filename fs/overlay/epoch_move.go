@@ -14,10 +14,14 @@ func (s *step) freezeStep(b *journal.Batch) (mark, drop func(), err error) {
 	if r == nil {
 		return func() {}, func() {}, nil
 	}
+	e.epochs.freezing.Lock() // until mark or drop
 	im, t := newImages(), &firsts{run: r}
-	s.setMoving(s.objects) // those that got a number now have no record yet
-	defer s.setMoving(nil)
-	letGo := func() { s.e.dropCopies(im) }
+	s.setMoving(true) // those that got a number now have no record yet
+	defer s.setMoving(false)
+	letGo := func() {
+		s.e.dropCopies(im)
+		e.epochs.freezing.Unlock()
+	}
 	defer func() {
 		if err != nil {
 			letGo()
@@ -49,7 +53,7 @@ func (s *step) freezeStep(b *journal.Batch) (mark, drop func(), err error) {
 		t.contents = append(t.contents, c)
 	}
 	im.put(b, nil, r.id)
-	return t.mark, letGo, nil
+	return func() { t.mark(); e.epochs.freezing.Unlock() }, letGo, nil
 }
 
 // freezeLinks keeps how many names a file has, if the epoch has not.

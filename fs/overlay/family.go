@@ -68,13 +68,12 @@ func (t *taskTable) underLocked(a tasktree.Agent) tasktree.TaskID {
 }
 
 // claimLines claims all agents that a move moves. From then on, until unclaimLines, no task of anybody else begins under one
-// that the move takes back or does again. Preconditions: past is held for writing. Errors: those of claimAgents; those of the
-// plan are for the move to tell.
+// that the move takes back or does again. Errors: those of claimAgents; those of the plan are for the move to tell.
 func (e *Engine) claimLines(op string, a tasktree.Agent, plan func(*tasktree.Tree) (tasktree.Plan, error)) (*claim, error) {
 	t := &e.tasks
 	agents := []tasktree.Agent{a}
 	for {
-		own, err := e.claimAgents(op, agents...)
+		own, err := e.claimAgents(op, true, agents...)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +99,9 @@ func (e *Engine) claimLines(op string, a tasktree.Agent, plan func(*tasktree.Tre
 
 func (e *Engine) unclaimLines(own *claim) {
 	e.tasks.mu.Lock()
-	e.tasks.heading = nil
+	for a := range own.agents {
+		delete(e.tasks.heading, a)
+	}
 	e.tasks.mu.Unlock()
 	e.unclaim(own)
 }
@@ -109,7 +110,6 @@ func (e *Engine) unclaimLines(own *claim) {
 //
 // +checklocks:t.mu
 func (t *taskTable) headLocked(lines []tasktree.Line) {
-	t.heading = map[tasktree.Agent]tasktree.TaskID{}
 	for _, l := range lines {
 		from, to := t.tree.Chain(l.From), t.tree.Chain(l.To)
 		at := tasktree.TaskID(0)

@@ -17,7 +17,7 @@ func (e *Engine) imagesAt(b *journal.Batch, run tasktree.TaskID, a tasktree.Agen
 	} else if id != 0 {
 		return nil, fail("fork", fmt.Sprintf("task %d", id), NoTask, nil)
 	}
-	v, err := e.viewAt(a, id)
+	v, err := e.viewAt(nil, a, id)
 	if err != nil {
 		return nil, err
 	}

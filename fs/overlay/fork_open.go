@@ -49,7 +49,7 @@ func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 	if f.At != nil {
 		runs = append(runs, part{Step: tasktree.Step{Task: f.run()}})
 	}
-	v, err := e.viewOf(f.epoch, runs...)
+	v, err := e.viewOf(nil, f.epoch, runs...)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 //	deep    inodes that come or go: they, and all that is below them, wait
 //	chain   the directories on the way to all of these: they stay where they are
 //
-// Moves exclude one another, and those who read history, by Engine.past, which they hold for as long as they take.
+// How moves go on beside one another is in meet.go, and how history is read beside them in past.go.
 type gate struct {
 	sync.RWMutex
 
@@ -31,6 +31,11 @@ type gate struct {
 	// claims is a list that is never changed but replaced, under changing. Whoever holds the gate and does not find a claim
 	// in it began before the claim.
 	claims atomic.Pointer[[]*claim]
+
+	runs  []*running         // +checklocks:changing moves that change something at this moment
+	ended [keptRuns]*running // +checklocks:changing the last that did
+	ends  uint64             // +checklocks:changing how many have ended
+	holds []*hold            // +checklocks:changing
 }
 
 func (g *gate) list() []*claim {
@@ -46,15 +51,21 @@ func (g *gate) drain() {
 	defer g.Unlock()
 }
 
-// claim is what one move, or the beginning of one task, keeps for itself. It is not changed while it is in the gate, but
-// for that a move's claim is replaced by a larger one.
+// claim is what one move, or the beginning of one task, keeps for itself. A move has two: first its agents, then the paths.
+// It is not changed while it is in the gate.
 type claim struct {
 	agents map[tasktree.Agent]struct{}
 	spots  map[claimedSpot]struct{}
 	nodes  map[inoKey]struct{}
+	times  map[inoKey]struct{} // directories of which nothing but the times changes
 	deep   map[inoKey]struct{}
 	chain  map[inoKey]struct{}
-	done   chan struct{} // closed when the claim ends
+	names  map[claimedSpot]struct{} // entries that must stay as they are; operations do not meet them
+	done   chan struct{}            // closed when the claim ends
+
+	moves bool   // it is of a move
+	paths *claim // of a move's agents: the claim of its paths; nil: none yet
+	shut  bool   // nobody's agents are claimed after it
 }
 
 type claimedSpot struct {
@@ -132,6 +143,9 @@ func (c *claim) meets(e *Engine, a tasktree.Agent, t target) bool {
 		if _, has := c.nodes[t.n.key]; has {
 			return true
 		}
+		if _, has := c.times[t.n.key]; has {
+			return true
+		}
 	}
 	if len(c.deep) == 0 {
 		return false
@@ -156,7 +170,7 @@ func (m *met) Error() string { return "a move is under way" }
 // having let go of all that it holds, to unlessMet. Preconditions: gate is held.
 func (e *Engine) meet(n *node) error {
 	for _, c := range e.gate.list() {
-		for _, of := range []map[inoKey]struct{}{c.nodes, c.deep, c.chain} {
+		for _, of := range [...]map[inoKey]struct{}{c.nodes, c.times, c.deep, c.chain} {
 			if _, has := of[n.key]; has {
 				return &met{c}
 			}
@@ -178,10 +192,11 @@ func unlessMet(f func() error) error {
 }
 
 // claimAgents waits until no claim has any of the agents and claims them. Errors: Closed.
-func (e *Engine) claimAgents(op string, agents ...tasktree.Agent) (*claim, error) {
+func (e *Engine) claimAgents(op string, moves bool, agents ...tasktree.Agent) (*claim, error) {
 	c := newClaim(agents...)
+	c.moves = moves
 	for before := e.gate.add(c); before != nil; before = e.gate.add(c) {
-		<-before.done
+		<-before
 	}
 	e.gate.drain()
 	if e.closed.Load() {
@@ -191,15 +206,25 @@ func (e *Engine) claimAgents(op string, agents ...tasktree.Agent) (*claim, error
 	return c, nil
 }
 
-// add puts a claim of agents into the list, unless another has one of them.
-func (g *gate) add(c *claim) (before *claim) {
+// add puts a claim of agents into the list, unless it meets what is there: then it gives what tells of that one's end.
+func (g *gate) add(c *claim) (before <-chan struct{}) {
 	g.changing.Lock()
 	defer g.changing.Unlock()
 	all := g.list()
 	for _, o := range all {
+		if o.shut {
+			return o.done
+		}
 		for a := range c.agents {
 			if _, has := o.agents[a]; has {
-				return o
+				return o.done
+			}
+		}
+	}
+	if c.moves {
+		for _, h := range g.holds {
+			if _, has := c.agents[h.agent]; has {
+				return h.done
 			}
 		}
 	}
@@ -208,35 +233,88 @@ func (g *gate) add(c *claim) (before *claim) {
 	return nil
 }
 
-// unclaim ends a claim.
+// unclaim ends a claim, and that of the paths with it.
 func (e *Engine) unclaim(c *claim) {
-	g := &e.gate
-	g.changing.Lock()
-	kept := slices.DeleteFunc(slices.Clone(g.list()), func(o *claim) bool { return o == c })
-	g.claims.Store(&kept)
-	g.changing.Unlock()
-	close(c.done)
+	e.gate.changing.Lock()
+	defer e.gate.changing.Unlock()
+	if c.paths != nil {
+		e.gate.replace(c.paths, nil)
+	}
+	e.gate.replace(c, nil)
 }
 
-// exclusive holds everything: no operation, no task that begins, no move and no reading of history is under way.
+// replace puts a claim into the list in the place of another; nil: none.
+//
+// +checklocks:g.changing
+func (g *gate) replace(old, by *claim) {
+	all := make([]*claim, 0, len(g.list())+1)
+	for _, o := range g.list() {
+		if o != old {
+			all = append(all, o)
+		}
+	}
+	if by != nil {
+		all = append(all, by)
+	}
+	g.claims.Store(&all)
+	if old != nil {
+		close(old.done)
+	}
+}
+
+// exclusive holds everything: no operation, no task that begins, no move and no reading of history is under way. The moves
+// under way are waited for, and new ones and new tasks wait meanwhile; who reads history, or works, does not.
 func (e *Engine) exclusive() (release func()) {
+	door := newClaim()
+	door.shut = true
+	for before := e.gate.add(door); before != nil; before = e.gate.add(door) {
+		<-before
+	}
+	for o := e.gate.other(door); o != nil; o = e.gate.other(door) {
+		<-o.done
+	}
 	e.past.Lock()
+	e.gate.Lock()
+	return func() {
+		e.gate.Unlock()
+		e.past.Unlock()
+		e.unclaim(door)
+	}
+}
+
+// other is a claim beside one; nil: there is none.
+func (g *gate) other(than *claim) *claim {
+	for _, o := range g.list() {
+		if o != than {
+			return o
+		}
+	}
+	return nil
+}
+
+// exclusiveNow is exclusive, unless a move is under way: then it holds nothing, and nobody has waited.
+func (e *Engine) exclusiveNow() (release func(), ok bool) {
 	for {
+		e.past.Lock()
 		e.gate.Lock()
+		release = func() {
+			e.gate.Unlock()
+			e.past.Unlock()
+		}
 		all := e.gate.list()
 		if len(all) == 0 {
-			return func() {
-				e.gate.Unlock()
-				e.past.Unlock()
-			}
+			return release, true
 		}
-		e.gate.Unlock()
+		release()
+		if slices.ContainsFunc(all, func(o *claim) bool { return o.moves }) {
+			return nil, false
+		}
 		<-all[0].done
 	}
 }
 
-// enterPast holds what moves change, for reading it: images, objects in hold, the tree as it was. It is not held for long
-// by anybody who lets others wait. leavePast lets it go.
+// enterPast holds what was for reading, so that none of it is given up. It is not held for long by anybody who lets others
+// wait. leavePast lets it go. Moves do not wait for it: see reading.
 func (e *Engine) enterPast() error {
 	e.past.RLock()
 	if e.closed.Load() {

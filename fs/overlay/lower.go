@@ -88,7 +88,6 @@ func (v *view) number(r *ref) (OID, error) {
 	if err != nil || id != 0 {
 		return id, err
 	}
-	e := v.e
 	d, err := v.number(r.up)
 	if err != nil {
 		return 0, err
@@ -102,9 +101,14 @@ func (v *view) number(r *ref) (OID, error) {
 	if err := statAt(fd, "", &st); err != nil {
 		return 0, err
 	}
+	return v.e.numberLive(&st, spot{d, r.name})
+}
+
+// numberLive numbers an inode that was just seen at a place, unless it has a number. It is in the journal when it returns.
+func (e *Engine) numberLive(st *Stat, at spot) (OID, error) {
 	// The node is what all who number a file lock.
 	e.places.RLock()
-	n := e.intern(nil, "", &st, false)
+	n := e.intern(nil, "", st, false)
 	e.places.RUnlock()
 	defer e.unpin(n)
 	var mu sync.Locker = &e.objs.mu
@@ -114,14 +118,15 @@ func (v *view) number(r *ref) (OID, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if id, err = e.findOID(n.key); err != nil || id != 0 {
+	id, err := e.findOID(n.key)
+	if err != nil || id != 0 {
 		return id, err
 	}
 	if id, err = give(); err != nil {
 		return 0, err
 	}
 	var b journal.Batch
-	putObject(&b, &object{id: id, kind: r.kind, key: n.key, at: spot{d, r.name}})
+	putObject(&b, &object{id: id, kind: n.kind, key: n.key, at: at})
 	if err := e.j.Commit(&b); err != nil {
 		return 0, storeError("number an object", err)
 	}

@@ -142,16 +142,14 @@ type mergeName struct {
 // settle holds the changes against the parent and carries them out.
 func (m *merge) settle() (MoveResult, Changes, error) {
 	e := m.p
-	e.past.Lock()
-	defer e.past.Unlock()
-	if err := e.mayMove("merge", MoveOptions{DryRun: m.o.DryRun}); err != nil {
-		return MoveResult{}, Changes{}, err
-	}
-	own, err := e.claimAgents("merge", m.o.Agent)
+	own, err := e.claimAgents("merge", true, m.o.Agent)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
 	defer e.unclaim(own)
+	if err := e.mayMove("merge", MoveOptions{DryRun: m.o.DryRun}); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
 	im, err := e.wanted(own, m.want)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
@@ -173,7 +171,7 @@ func (m *merge) settle() (MoveResult, Changes, error) {
 	if err := e.ready(&marks, im); err != nil {
 		return MoveResult{}, Changes{}, storeError("merge", err)
 	}
-	mv, err := e.making("merge", tasktree.Task{Agent: m.o.Agent, Title: fmt.Sprintf("merge %s", m.info.Name)}, im)
+	mv, err := e.making("merge", own, tasktree.Task{Agent: m.o.Agent, Title: fmt.Sprintf("merge %s", m.info.Name)}, im)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
@@ -190,7 +188,7 @@ func (m *merge) stay() MoveResult {
 }
 
 func (m *merge) preview(im *images) (MoveResult, Changes, error) {
-	then, err := m.p.viewOf(0)
+	then, err := m.p.viewOf(nil, 0)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
@@ -204,11 +202,11 @@ func (m *merge) preview(im *images) (MoveResult, Changes, error) {
 
 // want is the images of the task: what of the fork's changes goes in. It is asked again when what it looked at may have
 // changed. Errors: Conflict.
-func (m *merge) want() (*images, error) {
+func (m *merge) want(*foot) (*images, error) {
 	m.images, m.conflicts = newImages(), nil
 	m.later.Reset()
 	var err error
-	if m.now, err = m.p.viewOf(0); err != nil {
+	if m.now, err = m.p.viewOf(nil, 0); err != nil {
 		return nil, err
 	}
 	m.goes, m.comes = map[OID]bool{}, map[OID]bool{}

@@ -29,7 +29,7 @@ func (m *merge) gather() error {
 	if err != nil {
 		return err
 	}
-	live, err := m.f.viewOf(0)
+	live, err := m.f.viewOf(nil, 0)
 	if err != nil {
 		return err
 	}

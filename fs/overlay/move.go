@@ -122,21 +122,43 @@ func (e *Engine) move(op string, a tasktree.Agent, o MoveOptions, plan func(*tas
 }
 
 func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
-	e.past.Lock()
-	defer e.past.Unlock()
-	defer e.keepOpen()()
-	if err := e.mayMove(op, o); err != nil {
-		return MoveResult{}, Changes{}, err
+	if o.DryRun {
+		res, err := e.dryRun(op, plan)
+		return res, Changes{}, err
 	}
 	own, err := e.claimLines(op, a, plan)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
 	defer e.unclaimLines(own)
+	defer e.keepOpen()()
+	if err := e.mayMove(op, o); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
 	return e.moveNow(op, a, o, own, plan)
 }
 
-// mayMove says whether the engine can move. Preconditions: past is held for writing.
+// dryRun says what a move would change.
+func (e *Engine) dryRun(op string, plan func(*tasktree.Tree) (tasktree.Plan, error)) (res MoveResult, err error) {
+	if err := e.mayMove(op, MoveOptions{DryRun: true}); err != nil {
+		return res, err
+	}
+	err = e.reading(func(ft *foot) error {
+		e.tasks.mu.Lock()
+		p, err := plan(e.tasks.tree)
+		e.tasks.mu.Unlock()
+		if err != nil {
+			return treeError(op, err)
+		}
+		res = MoveResult{From: p.From, To: p.To}
+		res.Paths, err = e.preview(ft, p)
+		res.Changed = len(res.Paths)
+		return err
+	})
+	return res, err
+}
+
+// mayMove says whether the engine can move.
 func (e *Engine) mayMove(op string, o MoveOptions) error {
 	switch {
 	case e.closed.Load():
@@ -150,20 +172,13 @@ func (e *Engine) mayMove(op string, o MoveOptions) error {
 	return nil
 }
 
-// moveNow makes a plan and carries it out. Preconditions: past is held for writing, mayMove said yes, and own
-// has claimed all agents that move.
+// moveNow makes a plan and carries it out. Preconditions: mayMove said yes, and own has claimed all agents that move.
 func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim, plan func(*tasktree.Tree) (tasktree.Plan, error)) (MoveResult, Changes, error) {
 	e.tasks.mu.Lock()
 	p, err := plan(e.tasks.tree)
 	e.tasks.mu.Unlock()
 	if err != nil {
 		return MoveResult{}, Changes{}, treeError(op, err)
-	}
-	if o.DryRun {
-		res := MoveResult{From: p.From, To: p.To}
-		res.Paths, err = e.preview(p)
-		res.Changed = len(res.Paths)
-		return res, Changes{}, err
 	}
 	if err := e.claimPlan(own, p); err != nil {
 		return MoveResult{}, Changes{}, err
@@ -181,7 +196,7 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 		e.tellRefused(op, a, c.report)
 		return MoveResult{}, Changes{}, c.refusal(op)
 	}
-	m := &mover{e: e, plan: p, seen: newImages()}
+	m := &mover{e: e, own: own, plan: p, seen: newImages()}
 	if m.parts, err = e.weave(&p, false); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
@@ -189,7 +204,7 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 		m.skip = c.things
 	}
 	if c.foreign > 0 && o.Force {
-		if m, err = e.forced(op, &p); err != nil {
+		if m, err = e.forced(op, own, &p); err != nil {
 			return MoveResult{}, Changes{}, err
 		}
 	}
@@ -234,10 +249,11 @@ func (e *Engine) carryOut(op string, m *mover) (MoveResult, Changes, error) {
 	return res, told, nil
 }
 
-// mover is a move under way. Preconditions of everything: past is held for writing and what the move changes is claimed,
-// or the engine is being opened.
+// mover is a move under way. Preconditions of everything: what the move changes is claimed, or the engine is being opened.
 type mover struct {
 	e     *Engine
+	num   uint64 // tells it from others under way: see moveKey
+	own   *claim // nil: the engine is being opened
 	plan  tasktree.Plan
 	parts []part // the plan's steps as they are made
 	done  int    // of them
@@ -258,8 +274,14 @@ type mover struct {
 }
 
 func (m *mover) run() error {
+	defer m.e.gate.run(m.own)()
+	defer m.e.forgetView() // it may have been made in the midst
+	m.e.moving.Add(1)
 	m.e.swaps.Add(1) // see sweep.go
-	defer m.e.swaps.Add(1)
+	defer func() {
+		m.e.swaps.Add(1)
+		m.e.moving.Add(-1)
+	}()
 	if len(m.parts) > 0 && !m.resumed {
 		if err := m.begin(); err != nil {
 			if m.made != 0 {
@@ -286,12 +308,13 @@ func (m *mover) run() error {
 
 // begin records the move, and with it the task that it makes.
 func (m *mover) begin() error {
+	m.num = m.e.moves.Add(1)
 	if len(m.plan.Along) > 0 {
 		if err := m.keepDirs(); err != nil {
 			return err
 		}
 	}
-	m.first.Put([]byte{kMove}, m.encode(false))
+	m.first.Put(moveKey(m.num), m.encode(false))
 	return storeError("record a move", m.e.j.Commit(&m.first))
 }
 
@@ -312,7 +335,7 @@ func (m *mover) giveUp(err error) {
 // note records how far the move is.
 func (m *mover) note(prepared bool) error {
 	var b journal.Batch
-	b.Put([]byte{kMove}, m.encode(prepared))
+	b.Put(moveKey(m.num), m.encode(prepared))
 	return storeError("record a move", m.e.j.Commit(&b))
 }
 

@@ -24,7 +24,29 @@ func (m *mover) next() (*step, error) {
 	if several {
 		want.leaveJoint()
 	}
-	return &step{mover: m, task: p.Task, partly: several || len(m.skip[p.Task]) > 0, want: want, objects: map[OID]*object{}}, nil
+	s := &step{mover: m, task: p.Task, partly: several || len(m.skip[p.Task]) > 0, want: want, objects: map[OID]*object{}}
+	s.times, err = m.e.timesOf(p.Task, want)
+	return s, err
+}
+
+// number is that of the step's images.
+func (s *step) number() tasktree.TaskID {
+	if s.task == 0 {
+		return s.scratch()
+	}
+	return s.task
+}
+
+// leaveAttributes leaves directories of which the task changed the times alone as they are but for those: somebody else may have
+// changed the rest since. Preconditions: s.have is made.
+func (s *step) leaveAttributes() {
+	for id := range s.times {
+		if is, has := s.have.metas[id]; has {
+			was := s.want.metas[id]
+			is.atime, is.mtime, is.at = was.atime, was.mtime, was.at
+			s.want.metas[id] = is
+		}
+	}
 }
 
 // finish makes the tasks that the move leads to the active ones, of the agent and of those that went along. All that was on
@@ -62,7 +84,7 @@ func (m *mover) finish() error {
 			return err
 		}
 	}
-	b.Delete([]byte{kMove})
+	b.Delete(moveKey(m.num))
 	if err := e.point("end"); err != nil {
 		return storeError("end a move", err)
 	}
@@ -133,7 +155,7 @@ func (m *mover) endBack() error {
 			return err
 		}
 	}
-	b.Delete([]byte{kMove})
+	b.Delete(moveKey(m.num))
 	if err := m.e.j.Commit(&b); err != nil {
 		return storeError("take a move back", err)
 	}

@@ -19,7 +19,27 @@ import (
 // each image gets what the next one had, the first what was there.
 //
 // The times of a directory change with every entry that comes or goes, also by the steps of a move. So the move keeps what
-// directories are when it is recorded, as images of task 0, and swaps them at its end, in the record that ends it.
+// directories are when it is recorded, as images of a number of its own, and swaps them at its end, in the record that ends it.
+
+// moveBit tells the number of the images of a move under way from those of tasks.
+const moveBit = tasktree.TaskID(1) << 61
+
+// scratch is the number of the move's own images: of the entries of all its tasks, and of directories. Moves of before these
+// had numbers had 0.
+func (m *mover) scratch() tasktree.TaskID {
+	if m.num == 0 {
+		return 0
+	}
+	return moveBit | tasktree.TaskID(m.num)
+}
+
+// moveKey is the key of the record of a move under way.
+func moveKey(num uint64) []byte {
+	if num == 0 {
+		return []byte{kMove}
+	}
+	return key(kMove, num)
+}
 
 // dirMeta is a task's image of a directory's metadata.
 type dirMeta struct {
@@ -158,7 +178,7 @@ func (m *mover) keepDirs() error {
 			}
 			now, err := readMeta(fd, &st)
 			if err == nil {
-				m.first.Put(metaKey(0, id), now.encode())
+				m.first.Put(metaKey(m.scratch(), id), now.encode())
 			}
 			return err
 		})
@@ -175,7 +195,7 @@ func (m *mover) swapDirs(b *journal.Batch) error {
 	if err != nil {
 		return err
 	}
-	kept, err := m.e.readImages(0)
+	kept, err := m.e.readImages(m.scratch())
 	if err != nil {
 		return err
 	}
@@ -195,13 +215,13 @@ func (m *mover) swapDirs(b *journal.Batch) error {
 			return err
 		}
 	}
-	kept.forget(b, 0)
+	kept.forget(b, m.scratch())
 	return nil
 }
 
 // restoreDirs makes the directories what they were before the move.
 func (m *mover) restoreDirs(b *journal.Batch) error {
-	kept, err := m.e.readImages(0)
+	kept, err := m.e.readImages(m.scratch())
 	if err != nil {
 		return err
 	}
@@ -211,7 +231,7 @@ func (m *mover) restoreDirs(b *journal.Batch) error {
 			return err
 		}
 	}
-	kept.forget(b, 0)
+	kept.forget(b, m.scratch())
 	return nil
 }
 

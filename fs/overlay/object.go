@@ -122,10 +122,12 @@ func (e *Engine) getObject(id OID) (o object, found bool, err error) {
 		return object{id: rootOID, kind: unix.S_IFDIR, key: e.nodes.root.key}, true, nil
 	}
 	e.movingMu.RLock()
-	if m := e.moving[id]; m != nil {
-		o = *m
-		e.movingMu.RUnlock()
-		return o, true, nil
+	for s := range e.movingOf {
+		if m := s.objects[id]; m != nil {
+			o = *m
+			e.movingMu.RUnlock()
+			return o, true, nil
+		}
 	}
 	e.movingMu.RUnlock()
 	v, found, err := e.j.Get(key(kObject, uint64(id)))
@@ -139,11 +141,15 @@ func (e *Engine) getObject(id OID) (o object, found bool, err error) {
 	return o, true, nil
 }
 
-// setMoving makes the records of the step's objects those that everybody reads.
-func (s *step) setMoving(all map[OID]*object) {
+// setMoving makes the records of the step's objects those that everybody reads, or no more.
+func (s *step) setMoving(on bool) {
 	s.e.movingMu.Lock()
-	s.e.moving = all
-	s.e.movingMu.Unlock()
+	defer s.e.movingMu.Unlock()
+	if on {
+		s.e.movingOf[s] = struct{}{}
+	} else {
+		delete(s.e.movingOf, s)
+	}
 }
 
 func putObject(b *journal.Batch, o *object) {

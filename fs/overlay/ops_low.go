@@ -319,7 +319,7 @@ func (e *Engine) syncMerged(n *node) error {
 
 // readMerged reads the beginning of a file of a fork; nothing when it cannot.
 func (e *Engine) readMerged(path string, limit int) []byte {
-	v, err := e.viewOf(0)
+	v, err := e.viewOf(nil, 0)
 	if err != nil {
 		return nil
 	}

@@ -277,7 +277,11 @@ func (e *Engine) dropTask(id tasktree.TaskID, swaps uint64, files int, im *image
 	if err != nil {
 		return false, err
 	}
-	defer e.exclusive()()
+	release, ok := e.exclusiveNow()
+	if !ok {
+		return false, nil // the next prune sees to it
+	}
+	defer release()
 	t := &e.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -287,7 +291,7 @@ func (e *Engine) dropTask(id tasktree.TaskID, swaps uint64, files int, im *image
 		return false, fail("prune", "", Closed, nil)
 	case e.broken.Load() != nil:
 		return false, fail("prune", "", IO, fmt.Errorf("a move could not be ended; unmount and mount again: %w", *e.broken.Load()))
-	case !has || k.Pruned || swaps%2 != 0 || e.swaps.Load() != swaps:
+	case !has || k.Pruned || e.movedSince(swaps):
 		return false, nil // the next prune sees to it
 	case !k.Sealed && len(e.writers.of(k.Agent)) > 0:
 		return false, nil

@@ -1,25 +1,57 @@
 package overlay
 
-// recoverMove goes on with a move that a death interrupted.
-func (e *Engine) recoverMove() error {
-	v, found, err := e.j.Get([]byte{kMove})
-	if err != nil || !found {
-		return storeError("open", err)
+import "bytes"
+
+// interrupted is a move that a death interrupted, as it is recorded.
+type interrupted struct {
+	num uint64
+	rec []byte
+}
+
+// interruptedMoves are the moves that were under way when the engine died. None of them meets another (meet.go), so that they
+// can be gone on with in any order.
+func interruptedMoves(j Journal) (all []interrupted, err error) {
+	err = j.Scan([]byte{kMove}, func(k, v []byte) error {
+		m := interrupted{rec: bytes.Clone(v)}
+		if len(k) > 1 {
+			m.num = keyNum(k, 0)
+		}
+		all = append(all, m)
+		return nil
+	})
+	return all, storeError("look for interrupted moves", err)
+}
+
+// recoverMoves goes on with the moves that a death interrupted.
+func (e *Engine) recoverMoves() error {
+	all, err := interruptedMoves(e.j)
+	if err != nil {
+		return err
 	}
-	m, prepared, err := decodeMover(e, v)
+	for _, m := range all {
+		if err := e.recoverMove(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) recoverMove(i interrupted) error {
+	m, prepared, err := decodeMover(e, i.rec)
 	if err != nil {
 		return fail("open", "the move under way", Damaged, err)
 	}
 	e.log.Info("completing a move that was interrupted", "agent", m.plan.Agent, "from", m.plan.From, "to", m.plan.To, "done", m.done, "of", len(m.parts), "backward", m.backward)
-	m.resumed = true
+	m.resumed, m.num = true, i.num
 	if prepared {
 		s, err := m.next()
 		if err != nil {
 			return err
 		}
-		if s.have, err = e.readImagesAt([]byte{kNew}, s.task); err != nil {
+		if s.have, err = e.readImagesAt([]byte{kNew}, s.number()); err != nil {
 			return err
 		}
+		s.leaveAttributes()
 		if err := s.complete(); err != nil {
 			return err
 		}

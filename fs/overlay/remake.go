@@ -11,7 +11,7 @@ import (
 // remake begins a task whose images want says, as if it had been undone, and does it again.
 //
 // Errors: those of want, which then leaves no copies; Invalid for a dry run.
-func (e *Engine) remake(op string, a tasktree.Agent, title string, o MoveOptions, want func() (*images, error)) (MoveResult, error) {
+func (e *Engine) remake(op string, a tasktree.Agent, title string, o MoveOptions, want func(*foot) (*images, error)) (MoveResult, error) {
 	if o.DryRun {
 		return MoveResult{}, fail(op, "", Invalid, errors.New("there is no dry run of it"))
 	}
@@ -22,23 +22,21 @@ func (e *Engine) remake(op string, a tasktree.Agent, title string, o MoveOptions
 	return res, err
 }
 
-func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveOptions, want func() (*images, error)) (MoveResult, Changes, error) {
-	e.past.Lock()
-	defer e.past.Unlock()
-	defer e.keepOpen()()
-	if err := e.mayMove(op, o); err != nil {
-		return MoveResult{}, Changes{}, err
-	}
-	own, err := e.claimAgents(op, a)
+func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveOptions, want func(*foot) (*images, error)) (MoveResult, Changes, error) {
+	own, err := e.claimAgents(op, true, a)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
 	defer e.unclaim(own)
+	defer e.keepOpen()()
+	if err := e.mayMove(op, o); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
 	im, err := e.wanted(own, want)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	m, err := e.making(op, tasktree.Task{Agent: a, Title: title}, im)
+	m, err := e.making(op, own, tasktree.Task{Agent: a, Title: title}, im)
 	if err != nil {
 		e.dropCopies(im)
 		return MoveResult{}, Changes{}, err
@@ -48,18 +46,28 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 
 // wanted asks want what the workspace is to be, claims that, and asks again until the answer is of what was claimed: before
 // that, anybody could have changed what want looked at.
-func (e *Engine) wanted(own *claim, want func() (*images, error)) (*images, error) {
+func (e *Engine) wanted(own *claim, want func(*foot) (*images, error)) (*images, error) {
+	ask := func() (im *images, err error) {
+		err = e.readingBeside(own, func(ft *foot) error {
+			if im != nil {
+				e.dropCopies(im)
+			}
+			im, err = want(ft)
+			return err
+		})
+		return im, err
+	}
 	for {
-		before, err := want()
+		before, err := ask()
 		if err != nil {
 			return nil, err
 		}
-		err = e.claimImages(own, []*images{before})
+		err = e.claimImages(own, claimed{images: before})
 		e.dropCopies(before)
 		if err != nil {
 			return nil, err
 		}
-		im, err := want()
+		im, err := ask()
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +100,7 @@ func (im *images) within(o *images) bool {
 
 // making is a move that makes a task and does it: its images say what the workspace is to be, as those of an undone task
 // do. The task is recorded with the move, in one record: after a death there are both or neither.
-func (e *Engine) making(op string, k tasktree.Task, im *images) (*mover, error) {
+func (e *Engine) making(op string, own *claim, k tasktree.Task, im *images) (*mover, error) {
 	e.tasks.mu.Lock()
 	defer e.tasks.mu.Unlock()
 	if r := []rune(k.Title); len(r) > 60 {
@@ -102,7 +110,7 @@ func (e *Engine) making(op string, k tasktree.Task, im *images) (*mover, error) 
 	k.ID, k.Parent, k.Under, k.Sealed = tree.Next(), tree.Active(a), e.tasks.underLocked(a), true
 	k.Started = e.clock()
 	k.Ended = k.Started
-	m := &mover{e: e, made: k.ID, makes: im, seen: newImages()}
+	m := &mover{e: e, own: own, made: k.ID, makes: im, seen: newImages()}
 	m.first.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
 	im.put(&m.first, nil, k.ID)
 	for _, t := range im.things() {
@@ -147,10 +155,10 @@ func (e *Engine) timesOnly(im *images, t thing) bool {
 
 // forced is a move that takes along what others have changed, as a task of its own, on top of the agent's active one: its
 // images are what the plan leads to. So what it displaces is kept with a task, and taking that back gives all of it back,
-// and what was moved beside it; nothing of the tasks that the plan would have swapped is changed. Preconditions: past is
-// held for writing, and what the plan changes is claimed.
-func (e *Engine) forced(op string, p *tasktree.Plan) (*mover, error) {
-	then, err := e.newView(*p)
+// and what was moved beside it; nothing of the tasks that the plan would have swapped is changed. Preconditions: what
+// the plan changes is claimed.
+func (e *Engine) forced(op string, own *claim, p *tasktree.Plan) (*mover, error) {
+	then, err := e.newView(nil, *p)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +180,7 @@ func (e *Engine) forced(op string, p *tasktree.Plan) (*mover, error) {
 			return nil, err
 		}
 	}
-	m, err := e.making(op, tasktree.Task{Agent: p.Agent, Title: fmt.Sprintf("forced %s from %d to %d", op, p.From, p.To), Forced: true, Back: p.To}, im)
+	m, err := e.making(op, own, tasktree.Task{Agent: p.Agent, Title: fmt.Sprintf("forced %s from %d to %d", op, p.From, p.To), Forced: true, Back: p.To}, im)
 	if err != nil {
 		e.dropCopies(im)
 	}

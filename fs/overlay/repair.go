@@ -225,47 +225,59 @@ func (r *repairing) mendCounters() error {
 	return nil
 }
 
-// endMove goes on with a move that was under way or, where it can be neither ended nor taken back, forgets it.
-func (e *Engine) endMove() error {
-	_, found, err := e.j.Get([]byte{kMove})
+// endMoves goes on with the moves that were under way and, where one can be neither ended nor taken back, forgets it.
+func (e *Engine) endMoves() error {
+	all, err := interruptedMoves(e.j)
 	if err != nil {
-		return storeError("repair", err)
+		return err
 	}
-	failed := e.recoverMove()
-	if !found || failed == nil {
-		if found {
-			e.opt.Repair.Say("a move that was interrupted is ended")
+	for _, m := range all {
+		if err := e.endMove(m); err != nil {
+			return err
 		}
-		return failed
+	}
+	return nil
+}
+
+func (e *Engine) endMove(i interrupted) error {
+	failed := e.recoverMove(i)
+	if failed == nil {
+		e.opt.Repair.Say("a move that was interrupted is ended")
+		return nil
 	}
 	e.opt.Repair.Say(fmt.Sprintf("a move that was interrupted can be neither ended nor taken back (%v): the files stay as they are now, and its tasks are incomplete", failed))
 	var b journal.Batch
-	v, _, err := e.j.Get([]byte{kMove})
-	if err != nil {
+	v, found, err := e.j.Get(moveKey(i.num)) // as far as it has come by now
+	if err != nil || !found {
 		return storeError("repair", err)
 	}
 	m, _, err := decodeMover(e, v)
+	m.num = i.num
 	e.tasks.mu.Lock()
+	newImages().drop(&b, []byte{kNew}, m.scratch())
+	newImages().drop(&b, nil, m.scratch())
 	for _, k := range e.tasks.tree.All() {
 		if err == nil && !m.plan.Takes(k.ID) {
 			continue
 		}
+		newImages().drop(&b, []byte{kNew}, k.ID)
 		if k, err := e.tasks.tree.Update(k.ID, func(k *tasktree.Task) { k.Incomplete = true }); err == nil {
 			b.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
 		}
 	}
 	e.tasks.mu.Unlock()
-	b.Delete([]byte{kMove})
-	b.DeletePrefix([]byte{kNew})
+	b.Delete(moveKey(i.num))
 	return storeError("repair", e.j.CommitFreeing(&b))
 }
 
 // Leftovers tells of what a death left over, which is no damage: a move under way, and what is in hold and needed by nobody.
 // Preconditions: the engine was opened for reading only, so that nothing goes on that would look like it.
 func (e *Engine) Leftovers(report func(string)) error {
-	if _, found, err := e.j.Get([]byte{kMove}); err != nil {
-		return storeError("look for leftovers", err)
-	} else if found {
+	moves, err := interruptedMoves(e.j)
+	if err != nil {
+		return err
+	}
+	for range moves {
 		report("a move was interrupted: the next mount ends it")
 	}
 	names, err := e.listHold()

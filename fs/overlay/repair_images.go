@@ -173,9 +173,10 @@ func (r *repairing) malformed(before []byte) error {
 				r.copies = max(r.copies, c)
 			}
 			switch {
+			case id == 0: // of a move under way, of before these had numbers
 			case id >= atBit && err != nil:
 				r.epochImage(whole, id)
-			case id >= atBit:
+			case id >= moveBit: // of a move under way, or of a fork
 			case r.tasks[id] == nil:
 				r.say("an image of task %d, which is not there, is dropped", id)
 				r.b.Delete(whole)

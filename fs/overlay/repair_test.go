@@ -249,8 +249,8 @@ func TestRepairMove(t *testing.T) {
 			j, err := journal.Open(filepath.Join(s.store, "journal"), journal.Options{FloorBytes: -1})
 			s.must(err)
 			s.j = j
-			if _, moving, err := j.Get([]byte{kMove}); err == nil && moving && n%8 == 0 {
-				s.spoil([]byte{kMove})
+			if moving, err := interruptedMoves(j); err == nil && len(moving) > 0 && n%8 == 0 {
+				s.spoil(moveKey(moving[0].num))
 			} else {
 				k, _ := s.firstKey(key(kEntry, uint64(ids[2])), any2)
 				s.spoil(k)

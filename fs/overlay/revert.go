@@ -28,7 +28,7 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 	}
 	title := fmt.Sprintf("revert %d: %s", id, k.Title)
 	var c *contested
-	res, err := e.remake("revert", a, title, o, func() (*images, error) {
+	res, err := e.remake("revert", a, title, o, func(*foot) (*images, error) {
 		if e.StatusOf(id) == tasktree.Undone { // perhaps only since it was asked for
 			return nil, fail("revert", fmt.Sprintf("task %d", id), Invalid, errors.New("it is undone"))
 		}
@@ -81,7 +81,7 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 // leaveTimes says of the directories whose metadata a task has only because their entries changed, that it is to stay as
 // it is.
 func (e *Engine) leaveTimes(id tasktree.TaskID, im *images) error {
-	now, err := e.newView(tasktree.Plan{})
+	now, err := e.newView(nil, tasktree.Plan{})
 	if err != nil {
 		return err
 	}
@@ -139,12 +139,12 @@ func (e *Engine) Restore(a tasktree.Agent, id tasktree.TaskID, paths []string, o
 	for _, p := range paths {
 		title += " " + onOneLine(p)
 	}
-	return e.remake("restore", a, title, o, func() (*images, error) {
-		then, err := e.viewAt(owner, id)
+	return e.remake("restore", a, title, o, func(*foot) (*images, error) {
+		then, err := e.viewAt(nil, owner, id)
 		if err != nil {
 			return nil, err
 		}
-		now, err := e.newView(tasktree.Plan{})
+		now, err := e.newView(nil, tasktree.Plan{})
 		if err != nil {
 			return nil, err
 		}

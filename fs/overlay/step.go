@@ -16,6 +16,7 @@ type step struct {
 	// partly: the task has images that are not of this step.
 	partly bool
 	joint  map[spot][]entryImage // of the step of all entries
+	times  map[OID]bool          // directories of which nothing but the times is the task's
 	want   *images               // what the workspace is to be
 	have   *images               // what it was when the step was prepared
 	// kept are objects that stay open (step_open.go).
@@ -59,8 +60,9 @@ func (s *step) prepare() (err error) {
 			return storeError("prepare a move", err)
 		}
 	}
-	s.have.put(&b, []byte{kNew}, s.task)
-	b.Put([]byte{kMove}, s.encode(true))
+	s.leaveAttributes()
+	s.have.put(&b, []byte{kNew}, s.number())
+	b.Put(moveKey(s.num), s.encode(true))
 	mark, drop, err := s.freezeStep(&b)
 	if err != nil {
 		return storeError("prepare a move", err)
@@ -107,6 +109,9 @@ func (s *step) occupant(b *journal.Batch, at spot) (OID, error) {
 	id, err := s.e.findOID(keyOf(&st))
 	if err != nil || id != 0 {
 		return id, err
+	}
+	if s.e.epochs.newest.Load() != nil {
+		return s.e.numberLive(&st, at) // who reads in a fork could number it at the same time
 	}
 	for _, o := range s.objects {
 		if o.key == keyOf(&st) {
@@ -164,8 +169,8 @@ func (s *step) lose(what string) {
 
 // complete applies the step and settles it. What fails is taken back.
 func (s *step) complete() error {
-	s.setMoving(s.objects)
-	defer s.setMoving(nil)
+	s.setMoving(true)
+	defer s.setMoving(false)
 	defer s.letGo()
 	err := s.apply(s.want, s.have)
 	if err == nil {
@@ -181,8 +186,8 @@ func (s *step) complete() error {
 		return fail("move", "", IO, errors.Join(err, back))
 	}
 	var b journal.Batch
-	s.have.drop(&b, []byte{kNew}, s.task)
-	b.Put([]byte{kMove}, s.encode(false))
+	s.have.drop(&b, []byte{kNew}, s.number())
+	b.Put(moveKey(s.num), s.encode(false))
 	if e2 := s.e.j.Commit(&b); e2 != nil {
 		return storeError("take a step back", errors.Join(err, e2))
 	}
@@ -289,6 +294,8 @@ func (s *step) park(at spot, id OID) error {
 	} else if err != nil || keyOf(&st) != o.key {
 		return nil // it is gone already, or what is there came around the mount and is not ours to move
 	}
+	e.places.Lock() // who looks for it meanwhile finds it
+	defer e.places.Unlock()
 	err = renameAt(fd, at.name, e.hold, holdName(id), unix.RENAME_NOREPLACE)
 	if err == unix.EEXIST && o.kind != unix.S_IFDIR && e.inHold(id, o.key) {
 		err = unlinkAt(fd, at.name, 0)
@@ -331,6 +338,8 @@ func (s *step) put(at spot, id OID, again bool) error {
 		return err
 	}
 	defer letGo()
+	e.places.Lock() // who looks for it meanwhile finds it
+	defer e.places.Unlock()
 	if o.kind == unix.S_IFDIR || from == e.hold && !again {
 		err = renameAt(from, name, fd, at.name, unix.RENAME_NOREPLACE)
 	} else {
@@ -354,7 +363,7 @@ func (s *step) settle() error {
 		putObject(&b, s.objects[id])
 	}
 	old := *s.want
-	s.have.drop(&b, []byte{kNew}, s.task)
+	s.have.drop(&b, []byte{kNew}, s.number())
 	settled := s.settled
 	if s.joint != nil {
 		settled = s.settleEntries
@@ -365,7 +374,7 @@ func (s *step) settle() error {
 	}
 	s.e.touchTask(&b, s.task) // who moved it has not done with it
 	s.done++
-	b.Put([]byte{kMove}, s.encode(false))
+	b.Put(moveKey(s.num), s.encode(false))
 	if err := e.j.Commit(&b); err != nil {
 		s.done--
 		return storeError("settle a move", err)

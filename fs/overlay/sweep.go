@@ -139,7 +139,11 @@ func (e *Engine) sweepBound() (uint64, error) {
 			return 0, fail("sweep", "", Damaged, d.err)
 		}
 	}
-	defer e.exclusive()() // what was below the bound has been recorded or dropped
+	// What was below the bound is recorded or dropped when all that goes on now has ended.
+	for _, c := range e.gate.list() {
+		<-c.done
+	}
+	e.gate.drain()
 	if e.closed.Load() {
 		return 0, fail("sweep", "", Closed, nil)
 	}
@@ -149,11 +153,15 @@ func (e *Engine) sweepBound() (uint64, error) {
 // setAside gives what is in hold names that say that nobody needs it, unless there was a move meanwhile. What has a node
 // stays: a program may have it open.
 func (e *Engine) setAside(swaps uint64, batch []string) (gone []string, done bool, err error) {
-	defer e.exclusive()()
+	release, ok := e.exclusiveNow()
+	if !ok {
+		return nil, false, nil
+	}
+	defer release()
 	switch {
 	case e.closed.Load() || e.ending.Load():
 		return nil, false, fail("sweep", "", Closed, nil)
-	case e.broken.Load() != nil, swaps%2 != 0, e.swaps.Load() != swaps:
+	case e.broken.Load() != nil, e.movedSince(swaps):
 		return nil, false, nil
 	}
 	for _, name := range batch {

@@ -23,8 +23,8 @@ type taskTable struct {
 	explicit map[tasktree.Agent]bool           // +checklocks:mu began a task itself
 	written  map[tasktree.Agent]time.Time      // +checklocks:mu
 	parents  map[tasktree.Agent]tasktree.Agent // +checklocks:mu
-	// heading is where the agents of the move under way are before and after it, however it ends: a task that they have then,
-	// too. nil: none.
+	// heading is where the agents of moves under way are before and after them, however they end: a task that they have then,
+	// too.
 	heading map[tasktree.Agent]tasktree.TaskID // +checklocks:mu
 }
 
@@ -143,6 +143,7 @@ func (e *Engine) loadTasks() error {
 	t := &e.tasks
 	t.tree, t.runs = tasktree.New(), map[tasktree.TaskID]*run{}
 	t.explicit, t.written, t.parents = map[tasktree.Agent]bool{}, map[tasktree.Agent]time.Time{}, map[tasktree.Agent]tasktree.Agent{}
+	t.heading = map[tasktree.Agent]tasktree.TaskID{}
 	err := e.j.Scan([]byte{kTask}, func(k, v []byte) error {
 		task, err := decodeTask(tasktree.TaskID(keyNum(k, 0)), v)
 		if err != nil {
@@ -301,7 +302,7 @@ func (e *Engine) BeginTask(a tasktree.Agent, title string) (tasktree.TaskID, err
 		return 0, fail("task", "", ReadOnly, nil)
 	}
 	// What the agent does meanwhile waits: what its passthrough writers do must fall into one task or the other.
-	own, err := e.claimAgents("task", a)
+	own, err := e.claimAgents("task", false, a)
 	if err != nil {
 		return 0, err
 	}

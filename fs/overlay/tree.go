@@ -64,42 +64,40 @@ func (e *Engine) Before(id tasktree.TaskID) (*Tree, error) {
 
 // with gives f the view and what is at a path.
 func (t *Tree) with(path string, f func(v *view, r *ref) error) error {
-	if err := t.e.enterPast(); err != nil {
-		return err
-	}
-	defer t.e.leavePast()
 	if t.only != nil && !t.only[path] {
 		return unix.ENOENT
 	}
-	p, err := t.plan()
-	if err != nil {
-		return err
-	}
-	v, err := t.e.cachedView(p)
-	if err != nil {
-		return err
-	}
-	r, err := v.resolve(path)
-	if err != nil {
-		return err
-	}
-	return f(v, r)
+	return t.e.reading(func(ft *foot) error {
+		p, err := t.plan()
+		if err != nil {
+			return err
+		}
+		v, err := t.e.cachedView(ft, p)
+		if err != nil {
+			return err
+		}
+		r, err := v.resolve(path)
+		if err != nil {
+			return err
+		}
+		return f(v, r)
+	})
 }
 
 // cachedView is the view of a plan, kept as long as nothing is recorded.
-func (e *Engine) cachedView(p tasktree.Plan) (*view, error) {
+func (e *Engine) cachedView(ft *foot, p tasktree.Plan) (*view, error) {
 	now := e.count.records.Load() + e.count.moves.Load() + e.count.tasks.Load()
 	e.views.mu.Lock()
 	defer e.views.mu.Unlock()
 	if c := &e.views; c.view != nil && c.at == now && c.plan.To == p.To && c.plan.From == p.From && c.plan.Agent == p.Agent && slices.Equal(c.plan.Steps, p.Steps) {
-		return c.view, nil
+		return c.view.by(ft), nil
 	}
-	v, err := e.newView(p)
+	v, err := e.newView(nil, p)
 	if err != nil {
 		return nil, err
 	}
 	e.views.view, e.views.plan, e.views.at = v, p, now
-	return v, nil
+	return v.by(ft), nil
 }
 
 // Stat is the state of what is at a path. Errors: ENOENT.
@@ -111,6 +109,7 @@ func (t *Tree) Stat(path string) (st Stat, err error) {
 // List is the names in a directory, sorted. Errors: ENOENT, ENOTDIR.
 func (t *Tree) List(path string) (names []string, err error) {
 	err = t.with(path, func(v *view, r *ref) error {
+		names = nil
 		if r.kind != unix.S_IFDIR {
 			return unix.ENOTDIR
 		}

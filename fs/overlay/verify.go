@@ -103,18 +103,34 @@ func (v *verification) images(id tasktree.TaskID) (*images, error) {
 	return v.e.readImages(id)
 }
 
+// enter holds what a task keeps as it is, against moves of its agent; another's can change where something is, not that it is.
+func (v *verification) enter(k *tasktree.Task) (leave func(), err error) {
+	e := v.e
+	for {
+		if err := e.enterPast(); err != nil {
+			return nil, err
+		}
+		release, busy := e.holdPast(k.Agent)
+		if busy == nil {
+			return func() { release(); e.leavePast() }, nil
+		}
+		e.leavePast()
+		<-busy
+	}
+}
+
 // task looks at what one task keeps, in slices.
 func (v *verification) task(id tasktree.TaskID) error {
 	e := v.e
-	if err := e.enterPast(); err != nil {
+	k, has := e.Task(id)
+	if !has {
+		return nil
+	}
+	leave, err := v.enter(&k)
+	if err != nil {
 		return err
 	}
-	held := true
-	defer func() {
-		if held {
-			e.leavePast()
-		}
-	}()
+	defer func() { leave() }()
 	im, err := v.images(id)
 	if err != nil {
 		v.bad("task %d: its images cannot be read: %v", id, err)
@@ -130,12 +146,13 @@ func (v *verification) task(id tasktree.TaskID) error {
 			return err
 		}
 		if time.Since(began) > sliceTime {
-			e.leavePast()
-			held = false
-			if err := e.enterPast(); err != nil {
+			leave()
+			leave = func() {}
+			if leave, err = v.enter(&k); err != nil {
+				leave = func() {}
 				return err
 			}
-			held, began = true, time.Now()
+			began = time.Now()
 			if now := e.swaps.Load(); now != swaps { // a move came between: what it changed is to be looked at as it is now
 				swaps = now
 				if im, err = v.images(id); err != nil || im == nil {
@@ -152,8 +169,8 @@ func (v *verification) task(id tasktree.TaskID) error {
 			v.bad("task %d: object %d has no record", id, o)
 		}
 	}
-	e.leavePast()
-	held = false
+	leave()
+	leave = func() {}
 	for _, o := range sortedOIDs(im.contents) {
 		for i := range im.contents[o].pieces {
 			if err := v.ctx.Err(); err != nil {
@@ -177,6 +194,10 @@ func (v *verification) task(id tasktree.TaskID) error {
 func (v *verification) entry(id tasktree.TaskID, at spot, o OID) {
 	e := v.e
 	for try := 0; ; try++ {
+		if try == 3 {
+			e.places.RLock() // now nothing is renamed
+			defer e.places.RUnlock()
+		}
 		problem := ""
 		if _, found, err := e.getObject(o); err != nil || !found {
 			problem = fmt.Sprintf("task %d: the object at %q has no record", id, at.name)

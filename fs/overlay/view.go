@@ -3,11 +3,12 @@ package overlay
 import "github.com/ttfs/ttfs/tasktree"
 
 // view is the workspace as it would be after a plan: what is on disk, with the images of the plan's tasks over it.
-// It is read while gate is held, and is right until the next change is recorded. One with an epoch is the workspace as it
+// It is right until the next change is recorded. One with an epoch is the workspace as it
 // was then, and stays right whatever changes: what is on disk is read first, and then it is looked whether it has an image
 // by now. Of a view only what is asked for is read.
 type view struct {
 	e        *Engine
+	foot     *foot           // notes what is read; nil: nobody asks
 	epoch    epoch           // 0: what is on disk now
 	over     tasktree.TaskID // the run of a fork of a past task, whose images lie over the epoch's; 0: none
 	entries  map[spot]OID
@@ -19,17 +20,17 @@ type view struct {
 }
 
 // newView reads the images of a plan. An empty plan is the live tree.
-func (e *Engine) newView(p tasktree.Plan) (*view, error) {
+func (e *Engine) newView(ft *foot, p tasktree.Plan) (*view, error) {
 	parts, err := e.weave(&p, true)
 	if err != nil {
 		return nil, err
 	}
-	return e.viewOf(0, parts...)
+	return e.viewOf(ft, 0, parts...)
 }
 
 // viewOf is the workspace at an epoch, 0: now, with the images of parts over it.
-func (e *Engine) viewOf(at epoch, parts ...part) (*view, error) {
-	v := &view{e: e, epoch: at, entries: map[spot]OID{}, byDir: map[OID]map[string]OID{}, metas: map[OID]meta{}, contents: map[OID][]*content{}, names: map[OID][]spot{}}
+func (e *Engine) viewOf(ft *foot, at epoch, parts ...part) (*view, error) {
+	v := &view{e: e, foot: ft, epoch: at, entries: map[spot]OID{}, byDir: map[OID]map[string]OID{}, metas: map[OID]meta{}, contents: map[OID][]*content{}, names: map[OID][]spot{}}
 	for i := range parts {
 		im, err := e.readImages(parts[i].Task)
 		if err != nil {
@@ -69,14 +70,14 @@ func (v *view) index() {
 }
 
 // viewAt is the workspace as it was at the end of a task of an agent.
-func (e *Engine) viewAt(a tasktree.Agent, id tasktree.TaskID) (*view, error) {
+func (e *Engine) viewAt(ft *foot, a tasktree.Agent, id tasktree.TaskID) (*view, error) {
 	e.tasks.mu.Lock()
 	p, err := e.tasks.tree.PlanView(a, id)
 	e.tasks.mu.Unlock()
 	if err != nil {
 		return nil, treeError("view", err)
 	}
-	return e.newView(p)
+	return e.newView(ft, p)
 }
 
 // pathOf is where a directory is in the view; false when it is not in its tree.
