@@ -25,7 +25,7 @@
 // # Locks
 //
 //	Engine.pruneMu          one prune or sweep, and closing
-//	Engine.past            write: a move; read: who reads history
+//	Engine.past            write: who gives up history; read: who reads it
 //	 Engine.gate           read: one operation; write: the moment in which a move or a new task claims what is its own
 //	  Engine.renames       write: a rename between directories; read: the removal of a directory
 //	   node.dir.mu         entries of one directory; a parent before its child, else two by node id

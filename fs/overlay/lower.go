@@ -9,7 +9,8 @@ import (
 )
 
 // lower is the frozen tree that a fork was made of: a view, at an epoch, of the engine that it was made in. Each call holds
-// that engine's past by itself, so that no move comes between; so the order of the gates is fork before parent.
+// that engine's past by itself, so that the order of the gates is fork before parent. Moves go on meanwhile, as every change does:
+// what they are about to change has an image of the epoch before.
 type lower struct{ v *view }
 
 func (l *lower) with(f func() error) error {

@@ -18,7 +18,7 @@ import (
 // or that go.
 //
 // It has two halves. In the first (gather) the fork stands still: what it changed is found, and what is new is copied into
-// the parent's hold. In the second (settle), with the parent's past held, each change is held against the parent, and
+// the parent's hold. In the second (settle), a move of the parent, each change is held against the parent, and
 // becomes part of the images of a task that is then done as any other (remake.go).
 
 // Prefer says what becomes of what both sides changed and cannot be merged by line.

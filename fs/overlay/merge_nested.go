@@ -7,7 +7,7 @@ import (
 
 // ready makes a parent that is a fork itself able to take images of what no task of its own has touched: names that are to
 // hide what it was made of are marked so in the record of the move, and files that get other bytes are filled before it.
-// Preconditions: past is held for writing, and what the images change is claimed.
+// Preconditions: what the images change is claimed.
 func (e *Engine) ready(b *journal.Batch, im *images) error {
 	if e.lower == nil {
 		return nil
