@@ -65,7 +65,7 @@ func (m *stopped) meanwhile(t *testing.T, f func() error) {
 // TestMovesBesideOneAnother stops an agent's undo at every one of its points. Another's moves, in the same directories, go to
 // their end meanwhile.
 func TestMovesBesideOneAnother(t *testing.T) {
-	for _, point := range []string{"prepare", "park", "put", "restore", "restore attributes", "settle"} {
+	for _, point := range []string{"prepare", "park", "put", "restore", "restore attributes", "settle", "end"} {
 		t.Run(point, func(t *testing.T) {
 			s := newStand(t, 1)
 			s.set = func(o *Options) { o.Notify = nil }
@@ -114,7 +114,7 @@ func TestMovesBesideOneAnother(t *testing.T) {
 // TestUndoMeetsUndo stops the undo of a task that bars another agent's undo. The other waits and then goes through: it sees
 // all of the first or nothing.
 func TestUndoMeetsUndo(t *testing.T) {
-	for _, point := range []string{"prepare", "restore", "settle"} {
+	for _, point := range []string{"prepare", "restore", "settle", "end"} {
 		t.Run(point, func(t *testing.T) {
 			s := newStand(t, 1)
 			s.set = func(o *Options) { o.Notify = nil }
@@ -172,8 +172,11 @@ func TestAgentsContend(t *testing.T) {
 	before := files(s.snapshot(true))
 	var all sync.WaitGroup
 	var refused, moved sync.Map
+	var workers []*stand
 	for a := range agents {
-		w := s.beside(tasktree.Agent(fmt.Sprintf("agent%d", a)))
+		workers = append(workers, s.beside(tasktree.Agent(fmt.Sprintf("agent%d", a))))
+	}
+	for a, w := range workers {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(7, uint64(a)))
 			for i := range rounds {

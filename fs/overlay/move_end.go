@@ -58,6 +58,9 @@ func (m *mover) finish() error {
 			return fail("move", "", IO, err)
 		}
 	}
+	if err := e.point("end"); err != nil {
+		return storeError("end a move", err)
+	}
 	t := &e.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,9 +88,6 @@ func (m *mover) finish() error {
 		}
 	}
 	b.Delete(moveKey(m.num))
-	if err := e.point("end"); err != nil {
-		return storeError("end a move", err)
-	}
 	if err := e.j.Commit(&b); err != nil {
 		return storeError("end a move", err)
 	}
