@@ -36,6 +36,7 @@ type gate struct {
 	ended [keptRuns]*running // +checklocks:changing the last that did
 	ends  uint64             // +checklocks:changing how many have ended
 	holds []*hold            // +checklocks:changing
+	queue []*claim           // +checklocks:changing claims of agents that wait, first come first
 }
 
 func (g *gate) list() []*claim {
@@ -63,9 +64,10 @@ type claim struct {
 	names  map[claimedSpot]struct{} // entries that must stay as they are; operations do not meet them
 	done   chan struct{}            // closed when the claim ends
 
-	moves bool   // it is of a move
-	paths *claim // of a move's agents: the claim of its paths; nil: none yet
-	shut  bool   // nobody's agents are claimed after it
+	in    chan struct{} // of agents: closed when the claim is in the list
+	moves bool          // it is of a move
+	paths *claim        // of a move's agents: the claim of its paths; nil: none yet
+	shut  bool          // nobody's agents are claimed after it
 }
 
 type claimedSpot struct {
@@ -74,7 +76,7 @@ type claimedSpot struct {
 }
 
 func newClaim(agents ...tasktree.Agent) *claim {
-	c := &claim{agents: map[tasktree.Agent]struct{}{}, done: make(chan struct{})}
+	c := &claim{agents: map[tasktree.Agent]struct{}{}, done: make(chan struct{}), in: make(chan struct{})}
 	for _, a := range agents {
 		c.agents[a] = struct{}{}
 	}
@@ -206,30 +208,48 @@ func (e *Engine) claimAgents(op string, moves bool, agents ...tasktree.Agent) (*
 	return c, nil
 }
 
-// add puts a claim of agents into the list, unless it meets what is there: then it gives what tells of that one's end.
+// add puts a claim of agents into the list, unless it meets what is there, or what has waited for longer: then it gives what
+// tells of that one's end, or that it is there.
 func (g *gate) add(c *claim) (before <-chan struct{}) {
 	g.changing.Lock()
 	defer g.changing.Unlock()
-	all := g.list()
-	for _, o := range all {
-		if o.shut {
+	turn := slices.Index(g.queue, c)
+	if before = g.bars(c, turn); before != nil {
+		if turn < 0 {
+			g.queue = append(g.queue, c)
+		}
+		return before
+	}
+	if turn >= 0 {
+		g.queue = slices.Delete(g.queue, turn, turn+1)
+	}
+	close(c.in)
+	g.replace(nil, c)
+	return nil
+}
+
+// bars is what a claim of agents, which is in the queue at turn or not at all, has to wait for.
+//
+// +checklocks:g.changing
+func (g *gate) bars(c *claim, turn int) <-chan struct{} {
+	for _, o := range g.list() {
+		if o.shut || common(o.agents, c.agents) {
 			return o.done
 		}
-		for a := range c.agents {
-			if _, has := o.agents[a]; has {
-				return o.done
-			}
+	}
+	for i, o := range g.queue {
+		if i == turn {
+			break
+		}
+		if common(o.agents, c.agents) {
+			return o.in
 		}
 	}
-	if c.moves {
-		for _, h := range g.holds {
-			if _, has := c.agents[h.agent]; has {
-				return h.done
-			}
+	for _, h := range g.holds {
+		if _, has := c.agents[h.agent]; has && c.moves {
+			return h.done
 		}
 	}
-	all = append(slices.Clone(all), c)
-	g.claims.Store(&all)
 	return nil
 }
 

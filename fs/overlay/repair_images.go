@@ -173,6 +173,9 @@ func (r *repairing) malformed(before []byte) error {
 				r.copies = max(r.copies, c)
 			}
 			switch {
+			case (id == 0 || id >= moveBit && id < atBit) && err != nil:
+				r.say("what a move under way kept cannot be read at one place: it is dropped")
+				r.b.Delete(whole)
 			case id == 0: // of a move under way, of before these had numbers
 			case id >= atBit && err != nil:
 				r.epochImage(whole, id)

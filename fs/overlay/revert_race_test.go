@@ -18,13 +18,11 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// moveWaits says whether a move waits for those who read history.
+// moveWaits says whether a move waits for its agent.
 func (s *stand) moveWaits() bool {
-	if s.e.past.TryRLock() {
-		s.e.past.RUnlock()
-		return false
-	}
-	return true
+	s.e.gate.changing.Lock()
+	defer s.e.gate.changing.Unlock()
+	return len(s.e.gate.queue) > 0
 }
 
 // TestRevertKeepsTheCopies: what the agent writes while the revert of its active task waits for its turn is kept as copies,
@@ -37,7 +35,7 @@ func TestRevertKeepsTheCopies(t *testing.T) {
 	s.begin("two")
 	two := s.e.Active("a")
 	s.must(s.rewrite("f", "second"))
-	s.e.past.RLock()
+	release, _ := s.e.holdPast("a")
 	done := make(chan error)
 	go func() {
 		_, err := s.e.Revert("a", two, MoveOptions{})
@@ -45,7 +43,7 @@ func TestRevertKeepsTheCopies(t *testing.T) {
 	}()
 	until(t, "the revert", s.moveWaits)
 	s.must(s.rewrite("big", "small")) // all of it is kept as a copy
-	s.e.past.RUnlock()
+	release()
 	s.must(<-done)
 	if got := s.content("big"); got != big {
 		t.Errorf("after the revert big has %d bytes", len(got))
