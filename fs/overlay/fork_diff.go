@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,23 +20,35 @@ func (e *Engine) DiffFork(w io.Writer, name ForkName) error {
 	if !open {
 		return fail("diff", string(name), NoFork, nil)
 	}
-	if err := f.enterPast(); err != nil {
-		return err
-	}
-	defer f.leavePast()
 	defer f.keepOpen()()
-	d := &forkDiff{f: f, w: w, merged: map[OID]*mergeBase{}, seen: map[string]bool{}}
-	var err error
-	if d.live, err = f.viewOf(0); err != nil {
+	var text bytes.Buffer // of what is below one path, as it is at one moment
+	d := &forkDiff{f: f, w: &text, seen: map[string]bool{}}
+	var paths []string
+	err := f.reading(func(ft *foot) (err error) {
+		d.merged = map[OID]*mergeBase{}
+		if d.live, err = f.viewOf(ft, 0); err == nil {
+			paths, err = d.paths()
+		}
 		return err
-	}
-	paths, err := d.paths()
+	})
 	if err != nil {
 		return storeError("diff", err)
 	}
 	for _, path := range paths {
-		if err := d.path(path); err != nil {
+		d.added = nil
+		err := f.reading(func(ft *foot) error {
+			text.Reset()
+			for _, p := range d.added {
+				delete(d.seen, p)
+			}
+			d.live, d.added = d.live.by(ft), nil
+			return d.path(path)
+		})
+		if err != nil {
 			return storeError("diff", err)
+		}
+		if _, err := text.WriteTo(w); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -47,6 +60,7 @@ type forkDiff struct {
 	live   *view
 	merged map[OID]*mergeBase // what the last merge left, by the fork's object
 	seen   map[string]bool
+	added  []string // to seen, in this look
 }
 
 // was is something of the base: what the fork was made of, or what the last merge left.
@@ -97,6 +111,7 @@ func (d *forkDiff) path(path string) error {
 		return nil
 	}
 	d.seen[path] = true
+	d.added = append(d.added, path)
 	a, err := d.base(path)
 	if err != nil {
 		return err
