@@ -13,7 +13,8 @@ import (
 // maxHolders bounds the processes that a message names.
 const maxHolders = 8
 
-// holders are the processes that use a mount, as far as /proc tells this user, for a message: `sh (123)`.
+// holders are the processes that use a mount, as far as /proc tells this user, for a message: `sh (123)`. What the daemon started itself, to show
+// watchers a move, lets go by itself.
 func holders(w workspace, daemon int) []string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -21,7 +22,7 @@ func holders(w workspace, daemon int) []string {
 	}
 	var pids []int
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != daemon && pid != os.Getpid() && holds(pid, w.mount.id) {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != daemon && pid != os.Getpid() && parentOf(pid) != daemon && holds(pid, w.mount.id) {
 			pids = append(pids, pid)
 		}
 	}
@@ -35,6 +36,21 @@ func holders(w workspace, daemon int) []string {
 		names = append(names, fmt.Sprintf("%s (%d)", commandOf(pid), pid))
 	}
 	return names
+}
+
+// parentOf is the parent of a process; 0: it has ended.
+func parentOf(pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name is in parentheses and may hold any byte; the state and the parent are after it.
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[1])
+	return n
 }
 
 // holds says whether a process has its working directory, its root, its program or a descriptor in a mount.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/ttfs/ttfs/tasktree"
@@ -125,6 +126,33 @@ func TestNotCarried(t *testing.T) {
 		if got := next.Resolve(100).Agent; got != User {
 			t.Errorf("%s: the process is %s", name, got)
 		}
+	}
+}
+
+// TestManyAgentsOfOneProcess: what is kept of a process that registers itself without end is bounded, and the first agent stays
+// the one that it falls back to.
+func TestManyAgentsOfOneProcess(t *testing.T) {
+	f := newFake(t)
+	f.boot("first")
+	f.put(entry{pid: 100, ppid: 1, session: 100, start: 1000, comm: "sh"})
+	r := f.resolver(Options{})
+	const n = 10 * maxRegistered
+	for i := range n {
+		if err := r.Register(100, tasktree.Agent("a"+strconv.Itoa(i)), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, b, err := r.CarryOne(100); err != nil || len(b) > 16*maxRegistered {
+		t.Errorf("%d bytes are kept, %v", len(b), err)
+	}
+	for i := n - 1; i > 0; i-- {
+		if got := r.Resolve(100).Agent; i > n-maxRegistered && got != tasktree.Agent("a"+strconv.Itoa(i)) || got == User {
+			t.Fatalf("it is %s, want a%d", got, i)
+		}
+		r.End(tasktree.Agent("a" + strconv.Itoa(i)))
+	}
+	if got := r.Resolve(100).Agent; got != "a0" {
+		t.Errorf("in the end it is %s", got)
 	}
 }
 

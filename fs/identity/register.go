@@ -12,6 +12,10 @@ type registration struct {
 	ended  bool
 }
 
+// maxRegistered bounds the agents that one process has been, one after the other. The first and the last ones are kept: whom it
+// belongs to when they have ended.
+const maxRegistered = 64
+
 // Register makes a process, and all that descends from it, act as agent a from now on. parent is the agent that a is a
 // sub-agent of; "" means the one that the process was registered as before, or none. The same name again is fine.
 //
@@ -52,6 +56,9 @@ func (r *Resolver) Register(pid int, a, parent tasktree.Agent) error {
 	}
 	r.livesLocked(a, false)
 	p.agents = append(slices.DeleteFunc(p.agents, func(b tasktree.Agent) bool { return b == a }), a)
+	if len(p.agents) > maxRegistered {
+		p.agents = slices.Delete(p.agents, 1, 2)
+	}
 	r.gen++
 	return nil
 }
