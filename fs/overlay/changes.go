@@ -198,8 +198,9 @@ func (c *comparer) sameBytes(a, b *ref) (bool, error) {
 
 // sameReaders compares the first n bytes of two files.
 func sameReaders(ra, rb io.ReaderAt, na int64) (bool, error) {
-	ba, bb := make([]byte, 64<<10), make([]byte, 64<<10)
-	for off := int64(0); off < na; off += int64(len(ba)) {
+	unit := min(na, 64<<10)
+	ba, bb := make([]byte, unit), make([]byte, unit)
+	for off := int64(0); off < na; off += unit {
 		n, err := ra.ReadAt(ba, off)
 		if err != nil && err != io.EOF {
 			return false, err

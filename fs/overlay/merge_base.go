@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"crypto/sha256"
 	"io"
 
 	"golang.org/x/sys/unix"
@@ -15,22 +16,20 @@ type mergeBase struct {
 }
 
 // remember puts into the fork's record what an object is when it is merged.
-func (m *merge) remember(v *view, r *ref, fork, parent OID) ([]byte, error) {
-	base := mergeBase{parent: parent}
+func (m *merge) remember(v *view, r *ref, mt meta, bytes *mergeBytes, fork, parent OID) ([]byte, error) {
+	base := mergeBase{parent: parent, meta: mt}
 	var err error
-	if base.meta, err = v.meta(r); err != nil {
-		return nil, err
-	}
 	if r.kind == unix.S_IFREG {
-		if base.sum, err = sumOf(v, r); err != nil {
+		if bytes == nil {
+			if bytes, err = m.read(v, r); err != nil {
+				return nil, err
+			}
+		}
+		if base.sum, err = bytes.sum(v, r); err != nil {
 			return nil, err
 		}
-		st, err := v.stat(r)
-		if err != nil {
-			return nil, err
-		}
-		if st.Size <= mergedText {
-			if base.bytes, err = m.keep(v, r); err != nil {
+		if bytes.size <= mergedText {
+			if base.bytes, err = m.keep(v, r, bytes); err != nil {
 				return nil, err
 			}
 		}
@@ -44,6 +43,55 @@ func (m *merge) remember(v *view, r *ref, fork, parent OID) ([]byte, error) {
 	v2 := base.encode()
 	m.b.Put(key(kMergedAs, uint64(fork)), v2)
 	return v2, nil
+}
+
+// mergeBytes is a file of the fork as it is read for a merge: once, if it is small.
+type mergeBytes struct {
+	size int64
+	data []byte   // all of it, up to smallBytes; nil for a bigger one
+	is   *content // as it is recorded; nil: nobody has asked
+}
+
+func (m *merge) read(v *view, r *ref) (*mergeBytes, error) {
+	rd, size, done, err := v.reader(r)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	k := &mergeBytes{size: size}
+	if size <= smallBytes {
+		k.data = make([]byte, size)
+		if _, err := rd.ReadAt(k.data, 0); err != nil && err != io.EOF {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+func (k *mergeBytes) sum(v *view, r *ref) ([32]byte, error) {
+	if k.data != nil {
+		return sha256.Sum256(k.data), nil
+	}
+	return sumOf(v, r)
+}
+
+// keep is all the bytes of a file, in the record or as a blob of the workspace's.
+func (m *merge) keep(v *view, r *ref, k *mergeBytes) (*content, error) {
+	if k.is != nil {
+		return k.is, nil
+	}
+	var err error
+	if k.data != nil {
+		k.is, err = m.keepReader(bytesReader(k.data), k.size)
+		return k.is, err
+	}
+	rd, size, done, err := v.reader(r)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	k.is, err = m.keepReader(rd, size)
+	return k.is, err
 }
 
 // mergedRun is the number under which a fork keeps the bytes of the last merge.

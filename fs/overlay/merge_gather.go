@@ -226,7 +226,8 @@ func (m *merge) gatherObject(live *view, id OID) error {
 	if err != nil || !found || m.f.inHold(id, o.key) {
 		return err
 	}
-	if paths := live.pathsOf(id); len(paths) == 0 {
+	paths := live.pathsOf(id)
+	if len(paths) == 0 {
 		return nil
 	}
 	parent, err := m.inParent(id)
@@ -234,7 +235,7 @@ func (m *merge) gatherObject(live *view, id OID) error {
 		return err
 	}
 	r := &ref{id: id, kind: o.kind, key: o.key}
-	c := mergeObject{fork: id, parent: parent, path: live.pathsOf(id)[0], at: o.at}
+	c := mergeObject{fork: id, parent: parent, path: paths[0], at: o.at}
 	if dir, err := m.inParent(o.at.dir); err != nil {
 		return err
 	} else if dir != 0 {
@@ -259,13 +260,17 @@ func (m *merge) gatherObject(live *view, id OID) error {
 	} else if c.base, err = m.f.lower.meta(from.ref); err != nil {
 		return err
 	}
+	var bytes *mergeBytes
 	if o.kind == unix.S_IFREG && (from == nil || !from.hollow.Load()) {
-		changed, err := m.bytesChanged(live, r, from, base)
+		if bytes, err = m.read(live, r); err != nil {
+			return err
+		}
+		changed, err := m.bytesChanged(live, r, bytes, from, base)
 		if err != nil {
 			return err
 		}
 		if changed {
-			if c.bytes, err = m.keep(live, r); err != nil {
+			if c.bytes, err = m.keep(live, r, bytes); err != nil {
 				return err
 			}
 		}
@@ -275,31 +280,35 @@ func (m *merge) gatherObject(live *view, id OID) error {
 	if c.bytes == nil && same.equal(&c.meta) {
 		return nil
 	}
-	c.remember, err = m.remember(live, r, id, parent)
+	c.remember, err = m.remember(live, r, c.meta, bytes, id, parent)
 	m.objects = append(m.objects, c)
 	return err
 }
 
 // bytesChanged says whether a file of the fork is not what it was.
-func (m *merge) bytesChanged(live *view, r *ref, from *origin, base *mergeBase) (bool, error) {
+func (m *merge) bytesChanged(live *view, r *ref, is *mergeBytes, from *origin, base *mergeBase) (bool, error) {
 	if base != nil {
-		sum, err := sumOf(live, r)
+		sum, err := is.sum(live, r)
 		return sum != base.sum, err
 	}
-	a, na, doneA, err := live.reader(r)
-	if err != nil {
-		return false, err
-	}
-	defer doneA()
 	b, nb, doneB, err := m.f.lower.reader(from.ref)
 	if err != nil {
 		return false, err
 	}
 	defer doneB()
-	if na != nb {
+	if is.size != nb {
 		return true, nil
 	}
-	same, err := sameReaders(a, b, na)
+	a := io.ReaderAt(bytesReader(is.data))
+	if is.data == nil {
+		rd, _, doneA, err := live.reader(r)
+		if err != nil {
+			return false, err
+		}
+		defer doneA()
+		a = rd
+	}
+	same, err := sameReaders(a, b, nb)
 	return !same, err
 }
 
@@ -315,16 +324,6 @@ func sumOf(v *view, r *ref) (sum [32]byte, err error) {
 	}
 	copy(sum[:], h.Sum(nil))
 	return sum, nil
-}
-
-// keep is all the bytes of a file, in the record or as a blob of the workspace's.
-func (m *merge) keep(v *view, r *ref) (*content, error) {
-	rd, size, done, err := v.reader(r)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return m.keepReader(rd, size)
 }
 
 func (m *merge) keepReader(rd io.ReaderAt, size int64) (*content, error) {

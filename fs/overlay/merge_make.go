@@ -74,7 +74,7 @@ func (m *merge) makeIn(v *view, r *ref, fork, id OID, dir int, name string, at s
 	if err := applyMeta(fd, &mt); err != nil {
 		return err
 	}
-	_, err = m.remember(v, r, fork, id)
+	_, err = m.remember(v, r, mt, nil, fork, id)
 	return err
 }
 
