@@ -73,3 +73,33 @@ func (o opening) how() how {
 	}
 	return how{mode: Direct, backed: true}
 }
+
+// privileged says whether a program that is run from the file has more rights than who runs it.
+func privileged(fd int, st *Stat) bool {
+	if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		return true
+	}
+	if st.Mode&0o111 == 0 {
+		return false
+	}
+	_, err := unix.Fgetxattr(fd, "security.capability", nil)
+	return err == nil
+}
+
+// kept says whether nothing that is written to the node in a run can lose bytes of before it; r may be nil.
+// Preconditions: n.mu is held.
+func (e *Engine) kept(r *run, n *node) (bool, error) {
+	if r == nil {
+		return false, nil
+	}
+	for _, t := range []*firsts{{run: r}, {run: e.epochs.newest.Load()}} {
+		if t.run == nil || t.made(n) {
+			continue
+		}
+		id, err := e.oidOf(n)
+		if err != nil || id == 0 || !t.run.coverage(id).whole() {
+			return false, err
+		}
+	}
+	return true, nil
+}
