@@ -111,6 +111,57 @@ func TestMovesBesideOneAnother(t *testing.T) {
 	}
 }
 
+// TestHistoryBesideMoves reads what was while a move stands still: what it does not change is read at once, what it changes
+// when it has ended, and then as it is.
+func TestHistoryBesideMoves(t *testing.T) {
+	s := newStand(t, 1)
+	s.set = func(o *Options) { o.Notify = nil }
+	s.reopen()
+	s.agent = tasktree.User
+	for _, d := range []string{"d", "o"} {
+		s.must(s.mkdir(d, 0o755))
+		s.must(s.create(d+"/f", "old", 0o644))
+		s.must(s.create(d+"/beside", "beside", 0o644))
+	}
+	for _, a := range []tasktree.Agent{"a", "o"} {
+		w := s.beside(a)
+		dir := map[tasktree.Agent]string{"a": "d", "o": "o"}[a]
+		_, err := w.e.BeginTask(a, "one")
+		s.must(errors.Join(err, w.rewrite(dir+"/f", "new"), w.create(dir+"/made", "new", 0o644), w.unlink(dir+"/beside")))
+	}
+	o := s.e.Active("o")
+	m := s.stopAt("restore", func() error { _, err := s.e.Undo("a", MoveOptions{}); return err })
+	read := func(v *Tree, path, want string) error {
+		b := make([]byte, 16)
+		n, err := v.ReadAt(path, b, 0)
+		if err == nil && string(b[:n]) != want {
+			err = fmt.Errorf("%s has %q, want %q", path, b[:n], want)
+		}
+		return err
+	}
+	now, err := s.e.At("o", o)
+	s.must(err)
+	was, err := s.e.At("o", 0)
+	s.must(err)
+	m.meanwhile(t, func() error {
+		names, err := was.List("o")
+		if len(names) != 2 {
+			err = errors.Join(err, fmt.Errorf("o has %q", names))
+		}
+		return errors.Join(err, read(was, "o/f", "old"), read(now, "o/f", "new"), read(was, "o/beside", "beside"), read(now, "o/made", "new"))
+	})
+	var all sync.WaitGroup
+	for _, path := range []string{"d/f", "d/beside"} {
+		want := map[string]string{"d/f": "old", "d/beside": "beside"}[path]
+		all.Go(func() { s.tells(read(now, path, want)) }) // a's move has ended by then
+	}
+	m.goOn()
+	s.must(<-m.ended)
+	all.Wait()
+	s.must(read(now, "d/made", ""), unix.ENOENT)
+	s.verify()
+}
+
 // TestUndoMeetsUndo stops the undo of a task that bars another agent's undo. The other waits and then goes through: it sees
 // all of the first or nothing.
 func TestUndoMeetsUndo(t *testing.T) {

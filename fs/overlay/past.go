@@ -2,8 +2,8 @@ package overlay
 
 import "github.com/ttfs/ttfs/tasktree"
 
-// Who reads history does not wait for moves, nor moves for him: he reads, and then looks whether a move that meets what he has
-// read changed something meanwhile. If one did, he waits for its end and reads again. He holds past for reading, so that what he
+// Who reads history keeps no move up: he reads, and then looks whether a move that meets what he has
+// read changed something meanwhile. What he has read is known of a path (only); else it counts as everything. If one did, he waits for its end and reads again. He holds past for reading, so that what he
 // reads is not pruned, nor the engine closed.
 
 // keptRuns is how many moves that have ended are remembered. Who reads for longer than so many moves take reads again.
@@ -23,7 +23,12 @@ type running struct {
 
 // foot is what somebody has read.
 type foot struct {
-	all bool // anything
+	all    bool // anything
+	agents map[tasktree.Agent]struct{}
+	keys   map[inoKey]struct{}      // inodes
+	ways   map[inoKey]struct{}      // what is on the way to them
+	names  map[claimedSpot]struct{} // entries
+	listed inoKey                   // a directory whose entries were looked at
 }
 
 // run says that a move begins to change what it has claimed; end, that it has ended.
@@ -95,7 +100,58 @@ func (e *Engine) movedSince(swaps uint64) bool {
 	return e.moving.Load() != 0 || e.swaps.Load() != swaps
 }
 
-func (f *foot) meets(r *running) bool { return f.all || r.own == nil }
+func (f *foot) meets(r *running) bool {
+	if f.all || r.own == nil || common(f.agents, r.own.agents) {
+		return true
+	}
+	c := r.own.paths
+	if c == nil {
+		return false
+	}
+	if common(f.keys, c.nodes) || common(f.keys, c.times) || common(f.keys, c.deep) || common(f.ways, c.deep) || common(f.names, c.spots) {
+		return true
+	}
+	for s := range c.spots {
+		if s.dir == f.listed && f.listed != (inoKey{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// only says that nothing was read but the images of a plan and what is at one place of its view.
+func (f *foot) only(e *Engine, p *tasktree.Plan, r *ref) error {
+	f.agents, f.keys, f.ways, f.names = map[tasktree.Agent]struct{}{p.Agent: {}}, map[inoKey]struct{}{}, map[inoKey]struct{}{}, map[claimedSpot]struct{}{}
+	for _, s := range p.Steps {
+		k, _ := e.Task(s.Task)
+		f.agents[k.Agent] = struct{}{}
+	}
+	k := &claiming{e: e, chains: map[OID]struct{}{}, chain: f.ways}
+	var below *ref
+	for at := r; at != nil; at = at.up {
+		key := at.key
+		if at.id != 0 {
+			o, found, err := e.getObject(at.id)
+			if err != nil || !found {
+				return err // it stays everything
+			}
+			key = o.key
+			if err := k.wayTo(at.id); err != nil {
+				return err
+			}
+		}
+		f.ways[key] = struct{}{}
+		if below == nil {
+			f.keys[key] = struct{}{}
+			f.listed = key
+		} else {
+			f.names[claimedSpot{key, below.name}] = struct{}{}
+		}
+		below = at
+	}
+	f.all = false
+	return nil
+}
 
 // reading does what reads history, again until no move has come between. f may be called several times; what it said last
 // counts. Errors: Closed; those of f.

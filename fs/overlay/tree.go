@@ -80,6 +80,9 @@ func (t *Tree) with(path string, f func(v *view, r *ref) error) error {
 		if err != nil {
 			return err
 		}
+		if err := ft.only(t.e, &p, r); err != nil {
+			return err
+		}
 		return f(v, r)
 	})
 }
