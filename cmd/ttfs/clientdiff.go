@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/ttfs/ttfs/fs/control"
 )
 
 func (m *mounted) diffTask(w io.Writer, id uint64, paths []string) error {
@@ -81,7 +83,7 @@ func (m *mounted) side(id uint64, prefix, path string) (diffSide, error) {
 	if err != nil {
 		return diffSide{}, failed("diff", err, "`ttfs diff N` shows another agent's tasks one by one")
 	}
-	s := diffSide{label: prefix + "/" + path, there: true}
+	s := diffSide{label: control.Quote(prefix + "/" + path), there: true}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
 		s.mode = sys.Mode
 	}
@@ -124,9 +126,9 @@ func diffSides(path string, a, b diffSide) string {
 	isDir := a.mode&syscall.S_IFMT == syscall.S_IFDIR || b.mode&syscall.S_IFMT == syscall.S_IFDIR
 	if a.there && b.there && a.mode != b.mode {
 		if (a.mode^b.mode)&syscall.S_IFMT == 0 && isDir {
-			return fmt.Sprintf("directory %s: mode %04o -> %04o\n", path, a.mode&0o7777, b.mode&0o7777)
+			return fmt.Sprintf("directory %s: mode %04o -> %04o\n", control.Quote(path), a.mode&0o7777, b.mode&0o7777)
 		}
-		text = fmt.Sprintf("old mode %06o %s\nnew mode %06o %s\n", a.mode, path, b.mode, path)
+		text = fmt.Sprintf("old mode %06o %s\nnew mode %06o %s\n", a.mode, control.Quote(path), b.mode, control.Quote(path))
 	}
 	switch {
 	case a.binary != b.binary, a.binary && a.text != b.text, a.binary && a.text == "":

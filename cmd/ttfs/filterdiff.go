@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ttfs/ttfs/fs/control"
 )
 
 // filterDiff leaves of a diff what is about the paths, all of it when there are none. A line inside a hunk is told from
@@ -62,33 +64,35 @@ func hunk(head string) (before, after int) {
 // headPath is the path that a line before the hunks is about; "" for none.
 func headPath(line string) string {
 	line = strings.TrimSuffix(line, "\n")
-	for _, prefix := range []string{"--- a/", "+++ b/"} {
-		if path, ok := strings.CutPrefix(line, prefix); ok {
-			return path
+	for _, side := range []string{"--- a/", "+++ b/"} {
+		if label, ok := strings.CutPrefix(line, side[:4]); ok {
+			if path, ok := strings.CutPrefix(control.Unquote(label), side[4:]); ok {
+				return path
+			}
 		}
 	}
 	if rest, ok := strings.CutPrefix(line, "directory "); ok {
 		if i := strings.LastIndex(rest, ": mode "); i >= 0 {
-			return rest[:i]
+			return control.Unquote(rest[:i])
 		}
 	}
 	for _, prefix := range []string{"old mode ", "new mode "} {
 		if rest, ok := strings.CutPrefix(line, prefix); ok {
 			_, path, _ := strings.Cut(rest, " ")
-			return path
+			return control.Unquote(path)
 		}
 	}
 	if rest, ok := strings.CutPrefix(line, "Binary files "); ok {
 		rest = strings.TrimSuffix(rest, " differ")
-		if path, ok := strings.CutPrefix(rest, "/dev/null and b/"); ok {
-			return path
+		if label, ok := strings.CutPrefix(rest, "/dev/null and "); ok {
+			return strings.TrimPrefix(control.Unquote(label), "b/")
 		}
-		if path, ok := strings.CutSuffix(strings.TrimPrefix(rest, "a/"), " and /dev/null"); ok {
-			return path
+		if label, ok := strings.CutSuffix(rest, " and /dev/null"); ok {
+			return strings.TrimPrefix(control.Unquote(label), "a/")
 		}
 		half := (len(rest) - len(" and ")) / 2 // a/PATH and b/PATH
 		if half > 2 && half <= len(rest) {
-			return rest[2:half]
+			return strings.TrimPrefix(control.Unquote(rest[:half]), "a/")
 		}
 	}
 	return ""

@@ -264,7 +264,7 @@ func (d *forkDiff) sideOf(path string, a *was) (side, error) {
 	if a == nil {
 		return side{label: "/dev/null"}, nil
 	}
-	s := side{label: "a/" + path}
+	s := side{label: Quote("a/" + path)}
 	var m meta
 	var err error
 	if a.merged != nil {
