@@ -2,6 +2,7 @@ package fs
 
 import (
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/estate"
 	"github.com/ttfs/ttfs/fs/overlay"
 )
 
@@ -15,6 +16,9 @@ func (f *face) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fu
 		return f.status("opendir", err)
 	}
 	out.Fh = f.handles.add(d)
+	if f.isKept(in.NodeId) {
+		f.keepOther(estate.Handle{FH: out.Fh, Node: in.NodeId, Kind: estate.Dir})
+	}
 	return fuse.OK
 }
 
@@ -63,6 +67,7 @@ func (f *face) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.Di
 
 // ReleaseDir ends a listing.
 func (f *face) ReleaseDir(in *fuse.ReleaseIn) {
+	f.unkeep(in.Fh, false)
 	if d, ok := f.handles.drop(in.Fh).(*overlay.Dir); ok {
 		f.of(in.NodeId).CloseDir(d)
 	}

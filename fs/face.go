@@ -33,6 +33,8 @@ type face struct {
 	closing  atomic.Bool
 	forks    sync.Map // of *space by the fork's whole name
 	replay   replay
+	legacy   *legacy // nil: the mount ends with this daemon
+	past     past    // nil: as legacy
 }
 
 var _ fuse.RawFileSystem = (*face)(nil)
@@ -246,7 +248,11 @@ func (f *face) SetXAttr(_ <-chan struct{}, in *fuse.SetXAttrIn, name string, dat
 	}
 	kill := in.SetXAttrFlags&fuse.SETXATTR_ACL_KILL_SGID != 0
 	defer f.changed(in.NodeId, "")
-	return f.status("setxattr", f.of(in.NodeId).SetXattr(f.caller(&in.InHeader), node(in.NodeId), name, data, int(in.Flags), kill))
+	err := f.of(in.NodeId).SetXattr(f.caller(&in.InHeader), node(in.NodeId), name, data, int(in.Flags), kill)
+	if f.begun(&in.InHeader, err, unix.EEXIST) {
+		err = nil
+	}
+	return f.status("setxattr", err)
 }
 
 // RemoveXAttr is removexattr(2).
@@ -255,5 +261,9 @@ func (f *face) RemoveXAttr(_ <-chan struct{}, h *fuse.InHeader, name string) fus
 		return fuse.EROFS
 	}
 	defer f.changed(h.NodeId, "")
-	return f.status("removexattr", f.of(h.NodeId).RemoveXattr(f.caller(h), node(h.NodeId), name))
+	err := f.of(h.NodeId).RemoveXattr(f.caller(h), node(h.NodeId), name)
+	if f.begun(h, err, unix.ENODATA) {
+		err = nil
+	}
+	return f.status("removexattr", err)
 }

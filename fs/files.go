@@ -11,9 +11,10 @@ import (
 
 // handleTable is everything that is open, by the number that the kernel gives back.
 type handleTable struct {
-	mu   sync.RWMutex
-	next uint64
-	all  map[uint64]any // *overlay.Handle, *overlay.Dir, *virtualFile, *virtualDir
+	mu      sync.RWMutex
+	records map[uint64]uint32 // of the estate
+	next    uint64
+	all     map[uint64]any // *overlay.Handle, *overlay.Dir, *virtualFile, *virtualDir
 }
 
 func (t *handleTable) add(h any) uint64 {
@@ -25,6 +26,33 @@ func (t *handleTable) add(h any) uint64 {
 	t.next++
 	t.all[t.next] = h
 	return t.next
+}
+
+// put is add of what has its number from a daemon before this one.
+func (t *handleTable) put(fh uint64, h any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[uint64]any{}
+	}
+	t.all[fh] = h
+}
+
+func (t *handleTable) record(fh uint64, record uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.records == nil {
+		t.records = map[uint64]uint32{}
+	}
+	t.records[fh] = record
+}
+
+func (t *handleTable) unrecord(fh uint64) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	record := t.records[fh]
+	delete(t.records, fh)
+	return record
 }
 
 func (t *handleTable) get(fh uint64) any {
@@ -86,6 +114,20 @@ func (f *face) attach(k backingKey, h *overlay.Handle) (int32, bool) {
 	return id, true
 }
 
+// again counts an open file that the kernel has a backing file for since before this daemon.
+func (t *backingTable) again(k backingKey, id int32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b := t.ids[k]; b != nil {
+		b.opens++
+		return
+	}
+	if t.ids == nil {
+		t.ids = map[backingKey]*backing{}
+	}
+	t.ids[k] = &backing{id: id, opens: 1}
+}
+
 func (f *face) detach(k backingKey) {
 	t := &f.backings
 	t.mu.Lock()
@@ -129,6 +171,7 @@ func (f *face) opened(id uint64, h *overlay.Handle, flags uint32, out *fuse.Open
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH // what a fork has not touched is read once
 	}
 	out.Fh = f.handles.add(h)
+	f.keepFile(id, out.Fh, h, out.BackingID)
 }
 
 // Open opens a file.
@@ -149,7 +192,7 @@ func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 
 // Create makes a file and opens it. What came there since the kernel was told that there is nothing is not opened here: nobody
 // has asked whether the caller may. The kernel looks the name up anew after ESTALE, asks, and opens.
-func (f *face) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	if s := fixed(in.NodeId, name, true); !s.Ok() {
 		return s
 	}
@@ -159,7 +202,16 @@ func (f *face) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fu
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
 	ent, h, err := f.of(in.NodeId).Create(c, node(in.NodeId), name, in.Flags, in.Mode)
-	if errors.Is(err, unix.EEXIST) && in.Flags&unix.O_EXCL == 0 {
+	if f.begun(&in.InHeader, err, unix.EEXIST) {
+		// It was made by a daemon that has died: what the open itself does to it is done now.
+		if ent, err = f.of(in.NodeId).Lookup(node(in.NodeId), name); err == nil {
+			if h, err = f.of(in.NodeId).Open(c, ent.Node, in.Flags&^(unix.O_CREAT|unix.O_EXCL), in.OpenFlags&fuse.OPEN_KILL_SUIDGID != 0, cancel); err != nil {
+				f.of(in.NodeId).Forget(ent.Node, 1)
+			} else if st, err := f.of(in.NodeId).GetAttr(ent.Node, h); err == nil {
+				ent.Stat = st // the open may have emptied it
+			}
+		}
+	} else if errors.Is(err, unix.EEXIST) && in.Flags&unix.O_EXCL == 0 {
 		return fuse.Status(unix.ESTALE)
 	}
 	if err != nil {
@@ -189,7 +241,10 @@ func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut
 
 // Release ends an open file.
 func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
-	switch h := f.handles.drop(in.Fh).(type) {
+	h := f.handles.drop(in.Fh)
+	_, file := h.(*overlay.Handle)
+	f.unkeep(in.Fh, file)
+	switch h := h.(type) {
 	case *overlay.Handle:
 		if h.Backed() {
 			f.detach(backingKey{f.space(in.NodeId), h.Node()})
@@ -223,7 +278,8 @@ func (f *face) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, 
 	case *overlay.Handle:
 		atEnd := in.Flags&unix.O_APPEND != 0 && in.WriteFlags&fuse.WRITE_CACHE == 0
 		kill := in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0
-		n, err := f.of(in.NodeId).Write(f.caller(&in.InHeader), h, data, int64(in.Offset), atEnd, kill)
+		off, atEnd := f.appendMark(in, h, int64(in.Offset), atEnd)
+		n, err := f.of(in.NodeId).Write(f.caller(&in.InHeader), h, data, off, atEnd, kill)
 		if kill && h.Privileged() {
 			// The kernel keeps the mode otherwise, and would run the file as its owner. It takes no lock for attributes alone.
 			f.server.InodeNotify(in.NodeId, -1, 0)
@@ -231,6 +287,9 @@ func (f *face) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, 
 		f.changed(in.NodeId, "")
 		return uint32(n), f.status("write", err)
 	case *virtualFile:
+		if !f.commandMark(in, h, data) {
+			return 0, fuse.EIO
+		}
 		n, err := h.write(data)
 		return uint32(n), f.status("write", err)
 	}

@@ -55,6 +55,7 @@ func (f *face) Mknod(_ <-chan struct{}, in *fuse.MknodIn, name string, out *fuse
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
 	ent, err := f.of(in.NodeId).Mknod(c, node(in.NodeId), name, in.Mode, in.Rdev)
+	ent, err = f.madeBefore(&in.InHeader, name, 0, ent, err)
 	return f.made("mknod", in.NodeId, name, ent, err, out)
 }
 
@@ -69,6 +70,7 @@ func (f *face) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse
 	c := f.caller(&in.InHeader)
 	c.Umask = in.Umask
 	ent, err := f.of(in.NodeId).Mkdir(c, node(in.NodeId), name, in.Mode)
+	ent, err = f.madeBefore(&in.InHeader, name, 0, ent, err)
 	return f.made("mkdir", in.NodeId, name, ent, err, out)
 }
 
@@ -81,6 +83,7 @@ func (f *face) Symlink(_ <-chan struct{}, h *fuse.InHeader, target, name string,
 		return f.replay.made(h, name, out)
 	}
 	ent, err := f.of(h.NodeId).Symlink(f.caller(h), node(h.NodeId), name, target)
+	ent, err = f.madeBefore(h, name, 0, ent, err)
 	return f.made("symlink", h.NodeId, name, ent, err, out)
 }
 
@@ -93,6 +96,7 @@ func (f *face) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.E
 		return fuse.Status(unix.EXDEV)
 	}
 	ent, err := f.of(in.NodeId).Link(f.caller(&in.InHeader), node(in.Oldnodeid), node(in.NodeId), name)
+	ent, err = f.madeBefore(&in.InHeader, name, node(in.Oldnodeid), ent, err)
 	f.changed(in.Oldnodeid, "")
 	return f.made("link", in.NodeId, name, ent, err, out)
 }
@@ -106,7 +110,7 @@ func (f *face) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Sta
 		return f.replay.removed(h, name)
 	}
 	defer f.changed(h.NodeId, name)
-	return f.status("unlink", f.of(h.NodeId).Unlink(f.caller(h), node(h.NodeId), name))
+	return f.status("unlink", f.removedBefore(h, f.of(h.NodeId).Unlink(f.caller(h), node(h.NodeId), name)))
 }
 
 // Rmdir removes an empty directory.
@@ -118,7 +122,7 @@ func (f *face) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Stat
 		return f.replay.removed(h, name)
 	}
 	defer f.changed(h.NodeId, name)
-	return f.status("rmdir", f.of(h.NodeId).Rmdir(f.caller(h), node(h.NodeId), name))
+	return f.status("rmdir", f.removedBefore(h, f.of(h.NodeId).Rmdir(f.caller(h), node(h.NodeId), name)))
 }
 
 // Rename is renameat2(2).
@@ -134,7 +138,11 @@ func (f *face) Rename(_ <-chan struct{}, in *fuse.RenameIn, old, name string) fu
 	}
 	defer f.changed(in.NodeId, old)
 	defer f.changed(in.Newdir, name)
-	return f.status("rename", f.of(in.NodeId).Rename(f.caller(&in.InHeader), node(in.NodeId), old, node(in.Newdir), name, uint(in.Flags)))
+	if f.exchangeMark(in, old) {
+		return fuse.OK
+	}
+	err := f.of(in.NodeId).Rename(f.caller(&in.InHeader), node(in.NodeId), old, node(in.Newdir), name, uint(in.Flags))
+	return f.status("rename", f.renamedBefore(in, old, name, err))
 }
 
 // Access is asked only without default_permissions, which every mount has.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/ttfs/ttfs/fs/control"
+	"github.com/ttfs/ttfs/fs/estate"
 	"github.com/ttfs/ttfs/fs/identity"
 	"github.com/ttfs/ttfs/fs/overlay"
 	"github.com/ttfs/ttfs/fs/transport"
@@ -47,6 +48,9 @@ type Options struct {
 	Logger *slog.Logger
 	// ShowMoves starts the process that runs ShowMoves for this mount; empty: watchers (inotify) are not told of moves.
 	ShowMoves []string
+	// Keeper keeps what a daemon that follows needs when this one is killed, or has kept it of one before; nil: the mount ends with
+	// this daemon.
+	Keeper *estate.Keeper
 	// Known are more names of agent programs.
 	Known []string
 }
@@ -58,6 +62,7 @@ type Server struct {
 	engine *overlay.Engine
 	conn   *transport.Conn
 	face   *face
+	legacy *legacy // nil: the mount ends with this daemon
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -77,11 +82,14 @@ func Mount(o Options) (*Server, error) {
 			_ = s.Close()
 		}
 	}()
-	if s.store, err = openStore(storeOptions{dir: o.Dir, elsewhere: o.StoreDir, create: true, mount: true, config: o.Config, power: o.Durability == "power", logger: o.Logger}); err != nil {
+	if s.legacy, err = s.openLegacy(); err != nil {
+		return nil, err
+	}
+	if s.store, err = openStore(storeOptions{dir: o.Dir, under: s.legacy.under(), elsewhere: o.StoreDir, create: true, mount: true, config: o.Config, power: o.Durability == "power", logger: o.Logger}); err != nil {
 		return nil, err
 	}
 	c := &s.store.config
-	f := &face{RawFileSystem: fuse.NewDefaultRawFileSystem(), log: o.Logger, ids: identity.New(identity.Options{Known: known(o.Known, c.known()), Logger: o.Logger})}
+	f := &face{RawFileSystem: fuse.NewDefaultRawFileSystem(), log: o.Logger, ids: identity.New(identity.Options{Known: known(o.Known, c.known()), Logger: o.Logger}), legacy: s.legacy}
 	s.face = f
 	f.replay.f, f.replay.command, f.replay.dir = f, o.ShowMoves, o.Dir
 	if f.owner.Uid, f.owner.Gid, err = ownerOf(s.store.root); err != nil {
@@ -95,8 +103,8 @@ func Mount(o Options) (*Server, error) {
 	f.main = &space{back: back}
 	back.sp = f.main
 	s.engine, err = overlay.Open(overlay.Options{
-		DirFDs: dirFDs(),
-		Guard:  guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
+		DirFDs: dirFDs(), Keeper: s.legacy.nodes(),
+		Guard: guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
 		Notify: &notifier{f: f, sp: f.main}, ForkNotify: func(n overlay.ForkName) overlay.Notifier { return &forkNotifier{f: f, name: string(n)} }, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {
@@ -122,6 +130,7 @@ func Mount(o Options) (*Server, error) {
 	f.main.e = s.engine
 	back.limits = c.limits(s.store.tt)
 	back.Engine, back.info = s.engine, control.Info{PID: os.Getpid(), Mount: o.Dir, Store: storeDir}
+	f.prepareLegacy()
 	if err := f.serveForks(f.main); err != nil {
 		return nil, err
 	}
@@ -165,12 +174,17 @@ const maxWrite = 1 << 20
 
 func (s *Server) serve() error {
 	root := os.Geteuid() == 0
+	connection := s.legacy.connection()
 	conn, err := transport.Mount(transport.Options{
 		Dir: s.o.Dir, Source: s.o.Dir, Type: "ttfs", FS: s.face,
 		Kind: transport.Kind(cmp.Or(s.o.Transport, os.Getenv("TTFS_TRANSPORT"))), Privileged: root, AllowOther: s.o.AllowOther || root,
 		MaxWrite: maxWrite, MaxBackground: 64, Capabilities: capabilities, SymlinkCaching: true,
 		Slow: func(h *fuse.InHeader) bool { return isVirtual(h.NodeId) }, Logger: s.o.Logger,
+		Legacy: connection, Ledger: s.legacy.ledger(), Round: s.legacy.round(),
 	})
+	if transport.Over(err) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("mount over %s: %w (`ttfs doctor` says what this machine allows)", s.o.Dir, err)
 	}
@@ -179,6 +193,7 @@ func (s *Server) serve() error {
 	for _, sp := range s.face.spaces() {
 		sp.e.SetPassthrough(can)
 	}
+	s.settleLegacy(conn)
 	if err := conn.Start(); err != nil {
 		return fmt.Errorf("mount over %s: %w", s.o.Dir, err)
 	}
@@ -226,7 +241,12 @@ func (s *Server) sweep(ctx context.Context) {
 }
 
 // Wait returns when the workspace is unmounted.
-func (s *Server) Wait() { s.conn.Wait() }
+func (s *Server) Wait() {
+	s.conn.Wait()
+	if s.o.Keeper != nil {
+		_ = s.o.Keeper.Say(estate.Over) // a keeper that is gone does nothing
+	}
+}
 
 // Unmount unmounts. Errors: EBUSY while something in the workspace is open or a current directory.
 func (s *Server) Unmount() error {

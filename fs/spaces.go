@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/ttfs/ttfs/fs/estate"
 	"github.com/ttfs/ttfs/fs/overlay"
 	"github.com/ttfs/ttfs/tasktree"
 )
@@ -62,8 +63,9 @@ func viewOf(id uint64) uint64 {
 
 // viewTable is the views that were opened. The zero value has only the workspace's.
 type viewTable struct {
-	all    atomic.Pointer[[]view] // the view's number is the index and 1; only ever appended to
-	shared atomic.Bool            // there is one of `.tt/as`
+	all    atomic.Pointer[[]view]  // the view's number is the index and 1; only ever appended to
+	shared atomic.Bool             // there is one of `.tt/as`
+	keep   func(*estate.View) bool // nil: views are not kept
 	mu     sync.Mutex
 	byName map[viewKey]uint64 // +checklocks:mu of `.tt/as`
 }
@@ -94,8 +96,32 @@ func (t *viewTable) addLocked(v view) uint64 {
 		return 0
 	}
 	all = append(all[:len(all):len(all)], v)
+	if t.keep != nil && !t.keep(&estate.View{Number: uint64(len(all)), Space: v.sp.name, Own: v.sp.name != "" && v.agent == v.sp.agent, Agent: string(v.agent)}) {
+		return 0 // the daemon that follows would give its number to another
+	}
 	t.all.Store(&all)
 	return uint64(len(all))
+}
+
+// restore gives the numbers that daemons before this one gave. What is not a view of the workspace is lost.
+func (t *viewTable) restore(main, lost *space, kept []estate.View) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []view
+	for _, k := range kept {
+		for uint64(len(all)) < k.Number {
+			all = append(all, view{sp: lost})
+		}
+		if a := tasktree.Agent(k.Agent); k.Space == "" {
+			all[k.Number-1] = view{sp: main, agent: a}
+			if t.byName == nil {
+				t.byName = map[viewKey]uint64{}
+			}
+			t.byName[viewKey{main, a}] = k.Number
+			t.shared.Store(true)
+		}
+	}
+	t.all.Store(&all)
 }
 
 // number is the view of a space as an agent, given now if there is none; 0 when there are too many.

@@ -42,6 +42,7 @@ type store struct {
 // storeOptions are how to open a store.
 type storeOptions struct {
 	dir       string // the workspace
+	under     int    // a descriptor of it as it is below a mount; 0: none is over it
 	elsewhere string // absolute path for the journal and the blobs; "" for where they are, or `.tt`
 	create    bool
 	readOnly  bool
@@ -66,7 +67,12 @@ func openStore(o storeOptions) (s *store, err error) {
 			s = nil
 		}
 	}()
-	if s.root, err = unix.Open(o.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+	if o.under > 0 {
+		s.root, err = unix.FcntlInt(uintptr(o.under), unix.F_DUPFD_CLOEXEC, 3)
+	} else {
+		s.root, err = unix.Open(o.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
 		return s, &overlay.Error{Op: "open", Path: o.dir, Kind: overlay.Invalid, Err: fmt.Errorf("the workspace must be a directory that is there: %w", err)}
 	}
 	uid, gid, err := ownerOf(s.root)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/ttfs/ttfs/fs/control"
+	"github.com/ttfs/ttfs/fs/estate"
 	"github.com/ttfs/ttfs/fs/overlay"
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
@@ -206,6 +207,7 @@ func (f *face) targetOf(v *virtual, c control.Caller) ([]byte, error) {
 // virtualFile is an open file below `.tt`: its content as of the open, a session of ctl, a file of a tree, or the log.
 type virtualFile struct {
 	content []byte
+	active  func() tasktree.TaskID // of a session's agent
 	session *control.Session
 	tree    *overlay.Tree
 	in      string
@@ -272,14 +274,32 @@ func (f *face) openVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		return fuse.Status(unix.ESTALE)
 	}
 	c := f.who(&in.InHeader)
-	h := &virtualFile{}
-	writes := in.Flags&unix.O_ACCMODE != unix.O_RDONLY
-	var err error
+	h, writes, err := f.openVirtualFile(v, c, in.Flags)
+	if err != nil {
+		return f.status("open", err)
+	}
+	if writes {
+		return fuse.EROFS
+	}
+	out.Fh = f.handles.add(h)
+	if v.tree == nil {
+		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
+		f.keepVirtual(v, out.Fh, estate.Virtual, in.Flags, c)
+	}
+	return fuse.OK
+}
+
+// openVirtualFile opens a name below `.tt`. writes: it was to be written to, and cannot be.
+func (f *face) openVirtualFile(v *virtual, c control.Caller, flags uint32) (h *virtualFile, writes bool, err error) {
+	h = &virtualFile{}
+	writes = flags&unix.O_ACCMODE != unix.O_RDONLY
 	switch {
 	case v.tree != nil:
 		h.tree, h.in = v.tree, v.in
 	case v.n.Kind() == control.Ctl:
-		h.session, writes = control.NewSession(f.spaceOf(v.view).back, c), false
+		sp := f.spaceOf(v.view)
+		h.session, writes = control.NewSession(sp.back, c), false
+		h.active = func() tasktree.TaskID { return sp.e.Active(c.Agent) }
 	case v.n.Kind() == control.Foreign:
 		var what any
 		if what, err = v.n.Open(c); err == nil {
@@ -291,17 +311,14 @@ func (f *face) openVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	default:
 		h.content, err = v.n.Content(c)
 	}
-	if err != nil {
-		return f.status("open", err)
+	return h, writes, err
+}
+
+// keepVirtual keeps what is open below the workspace's own `.tt`.
+func (f *face) keepVirtual(v *virtual, fh uint64, kind estate.HandleKind, flags uint32, c control.Caller) {
+	if v.view == 0 && v.tree == nil && !v.as {
+		f.keepOther(estate.Handle{FH: fh, Node: v.id, Kind: kind, Flags: flags, PID: uint32(c.PID), Agent: string(c.Agent), Path: v.path})
 	}
-	if writes {
-		return fuse.EROFS
-	}
-	out.Fh = f.handles.add(h)
-	if v.tree == nil {
-		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
-	}
-	return fuse.OK
 }
 
 // virtualDir is an open directory below `.tt`, as it was at the open.
@@ -340,13 +357,24 @@ func (f *face) openDirVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if v == nil {
 		return fuse.Status(unix.ESTALE)
 	}
+	d, s := f.listVirtual(v)
+	if !s.Ok() {
+		return s
+	}
+	out.Fh = f.handles.add(d)
+	f.keepVirtual(v, out.Fh, estate.VirtualDir, 0, f.who(&in.InHeader))
+	return fuse.OK
+}
+
+// listVirtual lists a directory below `.tt`.
+func (f *face) listVirtual(v *virtual) (*virtualDir, fuse.Status) {
 	d := &virtualDir{entries: []fuse.DirEntry{{Name: ".", Mode: unix.S_IFDIR}, {Name: "..", Mode: unix.S_IFDIR}}}
 	switch {
 	case v.as:
 	case v.tree != nil:
 		names, err := v.tree.List(v.in)
 		if err != nil {
-			return f.status("opendir", err)
+			return nil, f.status("opendir", err)
 		}
 		for _, name := range names {
 			d.entries = append(d.entries, fuse.DirEntry{Name: name})
@@ -354,7 +382,7 @@ func (f *face) openDirVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	default:
 		nodes, err := v.n.List()
 		if err != nil {
-			return f.status("opendir", err)
+			return nil, f.status("opendir", err)
 		}
 		for _, n := range nodes {
 			d.entries = append(d.entries, fuse.DirEntry{Name: path.Base(n.Path())})
@@ -364,6 +392,5 @@ func (f *face) openDirVirtual(in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 		}
 	}
 	sort.Slice(d.entries[2:], func(i, j int) bool { return d.entries[2+i].Name < d.entries[2+j].Name })
-	out.Fh = f.handles.add(d)
-	return fuse.OK
+	return d, fuse.OK
 }

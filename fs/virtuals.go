@@ -8,6 +8,7 @@ import (
 // virtualTable is the names below `.tt` that the kernel knows.
 type virtualTable struct {
 	mu     sync.Mutex
+	above  uint64 // virtualBase and what daemons before this one gave
 	next   uint64
 	byID   map[uint64]*virtual
 	byPath map[string]*virtual
@@ -35,7 +36,7 @@ func (t *virtualTable) intern(v virtual) *virtual {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID == nil {
-		t.byID, t.byPath, t.next = map[uint64]*virtual{}, map[string]*virtual{}, virtualBase
+		t.byID, t.byPath, t.next = map[uint64]*virtual{}, map[string]*virtual{}, virtualBase+t.above
 	}
 	key := virtualKey(v.path, v.view)
 	if v.tree != nil {
@@ -53,6 +54,20 @@ func (t *virtualTable) intern(v virtual) *virtual {
 	}
 	old.lookups++
 	return old
+}
+
+// put is a name that has its number from a daemon before this one. How often the kernel looked it up is not known: it stays.
+func (t *virtualTable) put(id uint64, v virtual) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID == nil {
+		t.byID, t.byPath, t.next = map[uint64]*virtual{}, map[string]*virtual{}, virtualBase+t.above
+	}
+	v.id, v.lookups = id, 1<<40
+	t.byID[id] = &v
+	if key := virtualKey(v.path, v.view); t.byPath[key] == nil {
+		t.byPath[key] = &v
+	}
 }
 
 func (t *virtualTable) get(id uint64) *virtual {

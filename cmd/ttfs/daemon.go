@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ttfs/ttfs/fs"
+	"github.com/ttfs/ttfs/fs/estate"
 	"github.com/ttfs/ttfs/fs/overlay"
 	"golang.org/x/sys/unix"
 )
@@ -27,7 +28,7 @@ const readyFD = 3
 
 // args are the flags with which a daemon is started.
 func (o mountOptions) args() []string {
-	args := []string{"mount", "--ready", strconv.Itoa(readyFD), "--allow-other=" + strconv.FormatBool(o.allowOther)}
+	args := []string{"--ready", strconv.Itoa(readyFD), "--allow-other=" + strconv.FormatBool(o.allowOther)}
 	for _, c := range choices {
 		if v := *c.field(&o); v != "" {
 			args = append(args, "--"+c.flag, v)
@@ -50,8 +51,11 @@ func startDaemon(o mountOptions, told io.Writer) error {
 		return failed("mount "+o.dir, err, "")
 	}
 	defer r.Close()
-	cmd := exec.Command("/proc/self/exe", o.args()...)
-	cmd.Args[0] = "ttfs"
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = append([]string{"ttfs", "mount"}, o.args()...)
+	if o.supervised() {
+		cmd.Args = append([]string{"ttfs", "supervise", o.dir}, o.args()...)
+	}
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.ExtraFiles = []*os.File{w}
@@ -82,17 +86,28 @@ func startDaemon(o mountOptions, told io.Writer) error {
 
 // runDaemon is the daemon: it mounts, says so, and stays until the mount has gone.
 func runDaemon(o mountOptions) error {
-	if err := closeStray(); err != nil {
+	keeper, err := o.takeKeeper()
+	if err == nil {
+		err = closeStray()
+	}
+	if err != nil {
 		return failed("mount "+o.dir, err, "")
+	}
+	if keeper != nil {
+		defer keeper.Close()
 	}
 	_ = os.WriteFile("/proc/self/comm", []byte("ttfs"), 0) // it is `exe` else: a name in ps, no more
 	signal.Ignore(syscall.SIGHUP)
-	log := &lateLog{dir: o.dir}
+	log := &lateLog{dir: o.dir, under: o.left[estate.NameRoot]}
 	defer log.close()
 	if err := log.reserve(); err != nil {
 		return failed("mount "+o.dir, err, "")
 	}
-	server, stop, err := serve(o, slog.New(slog.NewTextHandler(log, nil)))
+	server, stop, err := serve(o, keeper, slog.New(slog.NewTextHandler(log, nil)))
+	if keeper != nil && fs.Over(err) {
+		_ = keeper.Say(estate.Over)
+		return nil
+	}
 	if err != nil {
 		_ = log.open(false) // what fails here is told anyhow
 		return err
@@ -103,6 +118,10 @@ func runDaemon(o mountOptions) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return errors.Join(failed("mount "+o.dir, err, ""), detach(o.dir, true), server.Close())
+	}
+	if keeper != nil { // a keeper that is gone keeps nothing
+		_ = keeper.Keep(estate.NameLog, log.fd())
+		_ = keeper.Say(estate.Serving)
 	}
 	if _, err := unix.Write(readyFD, []byte(serving)); err != nil && !errors.Is(err, syscall.EPIPE) {
 		log.Write([]byte("tell that it serves: " + err.Error() + "\n"))
@@ -118,7 +137,7 @@ func runDaemon(o mountOptions) error {
 
 // runForeground is mount --foreground.
 func runForeground(o mountOptions, s streams) error {
-	server, stop, err := serve(o, slog.New(slog.NewTextHandler(s.err, nil)))
+	server, stop, err := serve(o, nil, slog.New(slog.NewTextHandler(s.err, nil)))
 	if err != nil {
 		return err
 	}
@@ -130,19 +149,22 @@ func runForeground(o mountOptions, s streams) error {
 const lockLimit = 3 * time.Second
 
 // serve mounts. From then on, a signal to end unmounts, lazily when the mount is in use.
-func serve(o mountOptions, log *slog.Logger) (server *fs.Server, stop func(), err error) {
+func serve(o mountOptions, keeper *estate.Keeper, log *slog.Logger) (server *fs.Server, stop func(), err error) {
 	unix.Umask(0)
 	if err := os.Chdir("/"); err != nil {
 		return nil, nil, failed("mount "+o.dir, err, "")
 	}
 	options := fs.Options{
 		Dir: o.dir, StoreDir: o.store, Config: o.config, Guard: o.guard, Blind: o.blind, Durability: o.durability, OnStoreError: o.onStoreError,
-		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Logger: log,
+		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Keeper: keeper, Logger: log,
 	}
 	tuneCollector()
 	profiled := startProfile(log)
 	for until := time.Now().Add(lockLimit); ; time.Sleep(20 * time.Millisecond) {
-		server, err = fs.Mount(options)
+		if server, err = fs.Mount(options); keeper != nil && fs.Over(err) {
+			profiled()
+			return nil, nil, err
+		}
 		if !errors.Is(err, overlay.Locked) || time.Now().After(until) {
 			break
 		}

@@ -16,7 +16,7 @@ type lateLog struct {
 	dir string
 
 	mu    sync.Mutex
-	under int      // +checklocks:mu descriptor of the directory, below the mount; 0: none yet
+	under int      // +checklocks:mu descriptor of the directory, below the mount; 0: none yet; before reserve, one that is another's
 	kept  []byte   // +checklocks:mu
 	file  *os.File // +checklocks:mu
 }
@@ -28,6 +28,11 @@ const maxKeptBytes = 1 << 20
 func (l *lateLog) reserve() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.under > 0 {
+		fd, err := unix.FcntlInt(uintptr(l.under), unix.F_DUPFD_CLOEXEC, 3)
+		l.under = fd
+		return err
+	}
 	fd, err := unix.Open(l.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		l.under = fd

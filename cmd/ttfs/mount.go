@@ -27,8 +27,12 @@ type mountOptions struct {
 	passthrough  string
 	allowOther   bool
 	foreground   bool
+	supervise    string
 	// ready is the descriptor on which a daemon says that it serves; 0: it is none.
 	ready int
+	// keeper is the descriptor of its supervisor's socket, 0: it has none; left are those of what that kept of a daemon before.
+	keeper int
+	left   map[string]int
 }
 
 // choices are the values that flags of mount can have, the default first.
@@ -44,6 +48,7 @@ var choices = []struct {
 	{"on-store-error", []string{"refuse", "pass"}, "changes whose before-image cannot be kept", func(o *mountOptions) *string { return &o.onStoreError }},
 	{"transport", []string{"auto", "classic", "uring"}, "how requests arrive from the kernel", func(o *mountOptions) *string { return &o.transport }},
 	{"passthrough", []string{"auto", "off"}, "let the kernel read and write backing files itself", func(o *mountOptions) *string { return &o.passthrough }},
+	{"supervise", []string{"auto", "off"}, "let another daemon go on with the mount when it is killed", func(o *mountOptions) *string { return &o.supervise }},
 }
 
 func newMount(g *global, s streams) *cobra.Command {
@@ -74,8 +79,12 @@ func newMount(g *global, s streams) *cobra.Command {
 	f.BoolVar(&o.allowOther, "allow-other", false, "let other users in, as far as permissions go")
 	f.BoolVar(&o.foreground, "foreground", false, "stay, and log on stderr")
 	f.IntVar(&o.ready, "ready", 0, "the descriptor on which to say that it serves")
-	if err := f.MarkHidden("ready"); err != nil {
-		panic(err) // the flag is defined on the line before
+	f.IntVar(&o.keeper, "keeper", 0, "the descriptor of the supervisor's socket")
+	f.StringToIntVar(&o.left, "left", nil, "descriptors of a daemon before this one")
+	for _, name := range []string{"ready", "keeper", "left"} {
+		if err := f.MarkHidden(name); err != nil {
+			panic(err) // the flag is defined on the lines before
+		}
 	}
 	return c
 }
@@ -106,11 +115,11 @@ func (o *mountOptions) check() error {
 }
 
 func runMount(o mountOptions, s streams) error {
+	if o.ready != 0 { // what started it has checked; of a daemon that goes on, the directory is its own mount
+		return runDaemon(o)
+	}
 	if err := o.check(); err != nil {
 		return err
-	}
-	if o.ready != 0 {
-		return runDaemon(o)
 	}
 	if err := clearTheWay(o.dir, s.err); err != nil {
 		return err

@@ -113,6 +113,9 @@ func (e *Engine) openSeen(n *node, flags int, st *Stat) (int, error) {
 			if kept, e2 := e.openKept(n, flags); e2 == nil {
 				return kept, nil
 			}
+			if e.resettle(n) {
+				return e.tryOpen(n, flags)
+			}
 		}
 	}
 	return fd, err

@@ -57,6 +57,8 @@ type Options struct {
 	// Refused is told what an agent was refused, as a sentence; nil: nobody.
 	Refused func(a tasktree.Agent, sentence string)
 
+	// Keeper keeps what the kernel knows of nodes, for a daemon to come; nil: nobody.
+	Keeper Keeper
 	// ForkNotify is who hears of what moves within a fork change; nil: nobody. It is asked when the fork is opened.
 	ForkNotify func(name ForkName) Notifier
 

@@ -72,6 +72,7 @@ func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 	}
 	defer unix.Close(root)
 	o := e.opt
+	o.Keeper = nil // its nodes have numbers of their own
 	o.Root, o.Store, o.Journal, o.lower = root, store, e.j.Sub(f.part()), &lower{v}
 	o.blobMu = e.blobMu
 	if o.fork = f.Name; e.opt.fork != "" {

@@ -21,6 +21,7 @@ type Handle struct {
 	// rewrites: the handle opened a window of rewriting.
 	rewrites bool   // +checklocks:node.mu
 	armed    *armed // +checklocks:taskTable.mu what it could change since a move
+	ended    func() // called when nothing is left of it; nil: nobody asks
 }
 
 // FD is the descriptor of the backing file, for the kernel to pass through to.
@@ -154,5 +155,13 @@ func (e *Engine) Release(h *Handle) {
 	h.n.mu.Unlock()
 	e.writers.drop(h)
 	h.closeFD()
+	h.end(e)
+}
+
+// end lets the node of a handle go of which nothing is left.
+func (h *Handle) end(e *Engine) {
+	if h.ended != nil {
+		h.ended()
+	}
 	e.unpin(h.n)
 }

@@ -126,7 +126,7 @@ func (e *Engine) endMapped(h *Handle) {
 	e.settleWriter(h)
 	e.writers.drop(h)
 	unix.Close(h.fd)
-	e.unpin(h.n)
+	h.end(e)
 }
 
 // closeMapped ends all handles that stayed. Preconditions: those of exclusive.

@@ -57,6 +57,7 @@ func (s *step) replace(n *node, o *object) {
 	} else {
 		e.setPlaceLocked(n, nil, "")
 		n.inHold = inHold
+		e.keptLocked(n)
 	}
 	e.setAltLocked(n, nil, "")
 }

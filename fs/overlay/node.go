@@ -56,6 +56,10 @@ type node struct {
 	inHold  bool  // its place is hold/oid
 	held    bool  // hold/oid is one of its links: programs see one less
 	asked   bool  // the journal was asked for oid
+	// restored: it is of a daemon before this one, and was not looked for where its record says. entrusted: the keeper has a
+	// descriptor of it.
+	restored, entrusted bool
+	record              uint32 // the keeper's of it; 0: none
 }
 
 type dirState struct {
@@ -147,6 +151,7 @@ func (e *Engine) dropLocked(n *node) {
 		if n.dir != nil {
 			e.nodes.fds.drop(n.dir)
 		}
+		e.unkeptLocked(n)
 		if alt := n.alt; alt != nil {
 			n.alt = nil
 			alt.parent.pins--
@@ -170,6 +175,9 @@ func (e *Engine) Forget(id NodeID, lookups uint64) {
 		return
 	}
 	n.lookups -= min(lookups, n.lookups)
+	if n.record != 0 {
+		e.opt.Keeper.LookedNode(n.record, n.lookups)
+	}
 	e.dropLocked(n)
 }
 
@@ -186,6 +194,7 @@ func (e *Engine) setPlaceLocked(n, parent *node, name string) {
 		n.parent = parent
 	}
 	n.name, n.inHold = name, false
+	e.keptLocked(n)
 }
 
 // setAltLocked remembers another name of a node; a nil parent forgets it.
@@ -274,6 +283,11 @@ func (e *Engine) looked(n *node) {
 	e.nodes.mu.Lock()
 	n.lookups++
 	nodes := len(e.nodes.byID)
+	if n.record != 0 {
+		e.opt.Keeper.LookedNode(n.record, n.lookups)
+	} else {
+		e.keptLocked(n)
+	}
 	e.nodes.mu.Unlock()
 	e.crowd.grown(nodes)
 }

@@ -251,6 +251,7 @@ func (e *Engine) Tmpfile(c Caller, dir NodeID, flags, mode uint32) (Entry, *Hand
 	out.Node, out.Generation = n.id, n.generation()
 	n.born.Store(uint64(r.id))
 	n.epoch.Store(e.epochs.current())
+	e.entrust(n, fd)
 	return out, e.newHandle(n, fd, flags, c), nil
 }
 

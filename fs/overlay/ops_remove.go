@@ -152,6 +152,10 @@ func (r *removal) keep(e *Engine) {
 	e.nodes.mu.Lock()
 	full := e.nodes.kept >= maxKept || r.n.keep > 0
 	e.nodes.mu.Unlock()
+	for h := range r.n.file.handles {
+		e.entrust(r.n, h.fd)
+		break
+	}
 	if full {
 		return
 	}
@@ -202,6 +206,7 @@ func (e *Engine) held(n *node, id OID) {
 	n.oid, n.asked = id, true
 	n.inHold = true
 	n.held = n.dir == nil
+	e.keptLocked(n)
 }
 
 // lostName says that a name of a node is gone, and it is not in hold by that name.
@@ -214,6 +219,7 @@ func (e *Engine) lostName(r *removal) {
 	case r.fate == fateOther:
 		e.setPlaceLocked(r.n, nil, "")
 		r.n.inHold, r.n.held = true, true
+		e.keptLocked(r.n)
 	default:
 		e.setPlaceLocked(r.n, nil, "")
 		last := r.st

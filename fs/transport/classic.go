@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -31,12 +32,14 @@ type readers struct {
 	idle    int       // +checklocks:mu
 	all     int       // +checklocks:mu
 	buffers []*buffer // +checklocks:mu free ones
+	touched int       // +checklocks:mu
 	running sync.WaitGroup
 }
 
 // buffer has a request in its first half and the answer in the second. Only what is used of it is ever in memory.
 type buffer struct {
 	slot    *slot
+	note    *note  // nil: nothing is noted
 	memory  []byte // nil: let go
 	in, out [1][]byte
 }
@@ -63,7 +66,7 @@ func (r *readers) buffer() (*buffer, error) {
 	}
 	r.mu.Unlock()
 	if b == nil {
-		b = &buffer{slot: r.c.slots.add()}
+		b = &buffer{slot: r.c.slots.add(), note: r.c.ledger.add()}
 	}
 	if b.memory == nil {
 		var err error
@@ -71,8 +74,33 @@ func (r *readers) buffer() (*buffer, error) {
 			return b, err
 		}
 		b.out[0] = b.memory[r.size:]
+		if r.c.ledger != nil {
+			r.touch(b)
+		}
 	}
 	return b, nil
+}
+
+const (
+	// wholeBuffers is how many buffers of a daemon that may be followed are in memory as a whole, touchedBytes how much of the others.
+	wholeBuffers = 4
+	touchedBytes = 64 << 10
+)
+
+// touch has a buffer in memory before the first request comes into it. The kernel takes no fault for a process that is being
+// killed: the request that it was about to copy would be answered with EIO, and not be sent to the daemon that follows.
+// Source: __get_user_pages in mm/gup.c; fuse_dev_do_read.
+func (r *readers) touch(b *buffer) {
+	r.mu.Lock()
+	r.touched++
+	size := r.size
+	if r.touched > wholeBuffers {
+		size = touchedBytes
+	}
+	r.mu.Unlock()
+	for at := 0; at < min(size, r.size); at += os.Getpagesize() {
+		b.memory[at] = 0
+	}
 }
 
 // done is called by a reader that ends.
@@ -168,6 +196,18 @@ func (r *readers) handle(b *buffer) {
 	op, unique := h.Opcode, h.Unique
 	b.slot.begin(h)
 	defer b.slot.end()
+	if r.c.ledger != nil && noted(op) {
+		if answer := r.c.ledger.begin(&b.note, h); answer != nil {
+			if b.note.state.Load() != noteDone {
+				r.c.o.Logger.Error("several daemons died of a request: it is answered with EIO", "op", opName(op), "node", h.NodeId)
+				b.note.done(answer)
+			}
+			r.taken(op, writeTo(r.fd, answer))
+			b.note.end()
+			return
+		}
+		defer b.note.end()
+	}
 	n, status := r.c.server.HandleRequest(b.in[:], b.out[:])
 	var err error
 	switch {
@@ -177,10 +217,16 @@ func (r *readers) handle(b *buffer) {
 		r.c.asides.Go(func() { r.c.interrupt(target) })
 		return
 	case n > 0:
+		b.note.done(b.out[0][:n])
 		err = writeTo(r.fd, b.out[0][:n])
 	case status != fuse.OK:
 		err = writeTo(r.fd, errorAnswer(unique, status))
 	}
+	r.taken(op, err)
+}
+
+// taken logs that an answer was not.
+func (r *readers) taken(op uint32, err error) {
 	// ENOENT: nobody waits for the answer any more.
 	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
 		r.c.o.Logger.Warn("an answer was not taken", "op", opName(op), "err", err)

@@ -73,6 +73,9 @@ func errorAnswer(unique uint64, status fuse.Status) []byte {
 	return b
 }
 
+// putUnique gives a whole answer another number.
+func putUnique(b []byte, unique uint64) { binary.NativeEndian.PutUint64(b[8:], unique) }
+
 // interruptRequest is a request to interrupt another.
 func interruptRequest(unique uint64) []byte {
 	b := make([]byte, inHeaderSize+8)
@@ -87,6 +90,7 @@ const (
 	notifyInode  = 2
 	notifyEntry  = 3
 	notifyDelete = 6
+	notifyResend = 7
 	notifyPrune  = 9
 )
 

@@ -45,7 +45,12 @@ type Options struct {
 	// SymlinkCaching lets the kernel keep the targets of symbolic links.
 	SymlinkCaching bool
 	// Slow says whether a request may compute for long. Its thread is then let off its CPU; nil: none does.
-	Slow   func(*fuse.InHeader) bool
+	Slow func(*fuse.InHeader) bool
+	// Legacy is a connection to go on with instead of mounting; nil: none.
+	Legacy *Legacy
+	// Ledger is memory that outlives the process, for notes of requests; empty: none are taken. Round is which daemon of the mount this is.
+	Ledger []byte
+	Round  uint32
 	Logger *slog.Logger
 }
 
@@ -60,6 +65,10 @@ type Conn struct {
 	slots   slots
 	rings   *rings
 	readers *readers
+	ledger  *ledger
+	// greeting is the kernel's INIT; resend: a daemon before this one may have left requests.
+	greeting []byte
+	resend   bool
 
 	dead   sync.Once
 	asides sync.WaitGroup // goroutines that cancel
@@ -75,13 +84,16 @@ func Mount(o Options) (c *Conn, err error) {
 	switch o.Kind {
 	case Auto, Classic:
 	case Uring:
+		if o.Legacy != nil {
+			return nil, notByRing(errors.New("the mount was gone on with"))
+		}
 		if err := errors.Join(Offered(), TryRing()); err != nil {
 			return nil, notByRing(err)
 		}
 	default:
 		return nil, fmt.Errorf("the transport is %s, %s or %s, not %q", Auto, Classic, Uring, o.Kind)
 	}
-	c = &Conn{o: o, done: make(chan struct{})}
+	c = &Conn{o: o, done: make(chan struct{}), ledger: newLedger(o.Ledger, o.Round)}
 	capabilities := o.Capabilities
 	if o.Kind != Classic {
 		capabilities |= fuse.CAP_OVER_IO_URING
@@ -92,7 +104,12 @@ func Mount(o Options) (c *Conn, err error) {
 		Name: o.Type, MaxWrite: o.MaxWrite, MaxBackground: o.MaxBackground, MaxStackDepth: 1, EnableAcl: true,
 		EnableSymlinkCaching: o.SymlinkCaching, ExtraCapabilities: capabilities, Logger: log.New(logWriter{o.Logger}, "", 0),
 	})
-	fd, err := mount(&o)
+	fd, err := -1, error(nil)
+	if o.Legacy != nil {
+		fd, err = o.Legacy.FD, c.adopt(o.Legacy)
+	} else {
+		fd, err = mount(&o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +118,9 @@ func Mount(o Options) (c *Conn, err error) {
 		return nil, errors.Join(err, c.Unmount(true))
 	}
 	c.readers = &readers{c: c, fd: fd, size: requestSize(o.MaxWrite)}
+	if o.Legacy != nil {
+		return c, nil
+	}
 	if err := c.agree(fd); err != nil {
 		return nil, errors.Join(err, c.abandon())
 	}
@@ -136,6 +156,7 @@ func (c *Conn) agree(fd int) error {
 	if op := inHeader(b).Opcode; op != opInit {
 		return fmt.Errorf("the kernel's greeting is %s", opName(op))
 	}
+	c.greeting = append([]byte(nil), b[:n]...)
 	answer := make([]byte, outHeaderSize+int(unsafe.Sizeof(fuse.InitOut{})))
 	n, status := c.server.HandleRequest([][]byte{b[:n]}, [][]byte{answer})
 	if n < len(answer) {
@@ -199,6 +220,13 @@ func (c *Conn) Start() error {
 			c.o.Logger.Warn("requests come the classic way", "why", err)
 		} else {
 			c.onRings.Store(true)
+		}
+	}
+	if c.resend {
+		// Before anything is read: what this process has in hand would come a second time.
+		if err := c.sendAgain(); err != nil && err != unix.ENODEV {
+			close(c.done)
+			return errors.Join(fmt.Errorf("have the kernel send again what was not answered: %w", err), c.abandon())
 		}
 	}
 	c.readers.start()

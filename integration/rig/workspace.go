@@ -110,13 +110,20 @@ func (w *Workspace) Unmount() {
 // Daemon is the pid of the mounted workspace's daemon.
 func (w *Workspace) Daemon() int { return w.daemon }
 
-// Kill kills the daemon with SIGKILL and waits until it is gone. The dead mount
+// Kill kills the daemon with SIGKILL, and before it the supervisor that would
+// start another, and waits until they are gone. The dead mount
 // stays, so that whoever is in a call gets an error and nothing falls through to
 // the plain directory: Bury takes it away. A request that still waits means that
 // some other process holds the daemon's /dev/fuse (a child that inherited it).
 func (w *Workspace) Kill() {
 	w.t.Helper()
 	pid := w.daemon
+	if keeper := w.Supervisor(); keeper != 0 {
+		if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
+			w.t.Fatalf("kill the supervisor: %v", err)
+		}
+		Eventually(w.t, fmt.Sprintf("the killed supervisor %d to end", keeper), func() bool { return !Alive(keeper) })
+	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		w.t.Fatalf("kill the daemon: %v", err)
 	}
@@ -126,6 +133,47 @@ func (w *Workspace) Kill() {
 		w.t.Errorf("the connection outlives its daemon: %d requests still wait", waiting(m.minor))
 		abortConnection(m.minor)
 	}
+}
+
+// Supervisor is the process that starts another daemon when this one is killed;
+// 0 when there is none.
+func (w *Workspace) Supervisor() int {
+	w.t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.daemon))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(after)
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0
+	}
+	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", parent))
+	if err != nil || strings.TrimSpace(string(comm)) != "ttfs-keep" {
+		return 0
+	}
+	return parent
+}
+
+// KillDaemon kills the daemon alone, with SIGKILL, and waits until another goes
+// on with the mount.
+func (w *Workspace) KillDaemon() {
+	w.t.Helper()
+	pid := w.daemon
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		w.t.Fatalf("kill the daemon: %v", err)
+	}
+	Eventually(w.t, fmt.Sprintf("another daemon after %d", pid), func() bool {
+		next, err := strconv.Atoi(w.Status()["pid"])
+		if err == nil && next != pid {
+			w.daemon = next
+		}
+		return w.daemon != pid
+	})
 }
 
 // Bury detaches the mount whose daemon was killed, as a person would.
