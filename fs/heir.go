@@ -36,14 +36,21 @@ func (s *Server) openLegacy() (*legacy, error) {
 	case k == nil:
 		return nil, nil
 	case k.Heir():
-		fd, _ := k.Take(estate.NameMemory)
-		e, err := estate.Open(fd)
+		fd, err := k.Copy(estate.NameMemory)
 		if err != nil {
 			return nil, err
 		}
-		l := &legacy{Estate: e, keeper: k, heir: true}
-		l.root, _ = k.Take(estate.NameRoot)
-		l.dev, _ = k.Take(estate.NameFuse)
+		l := &legacy{keeper: k, heir: true, root: -1, dev: -1}
+		if l.Estate, err = estate.Open(fd); err != nil {
+			return nil, err
+		}
+		if l.root, err = k.Copy(estate.NameRoot); err == nil {
+			l.dev, err = k.Copy(estate.NameFuse)
+		}
+		if err != nil {
+			l.close()
+			return nil, err
+		}
 		return l, nil
 	case s.kind() != transport.Classic && transport.Offered() == nil:
 		s.alone(errByRing)
@@ -55,6 +62,16 @@ func (s *Server) openLegacy() (*legacy, error) {
 		return nil, nil
 	}
 	return &legacy{Estate: e, keeper: k}, nil
+}
+
+// close lets go of what a daemon could not go on with.
+func (l *legacy) close() {
+	_ = l.Estate.Close() // nothing is written to it any more
+	for _, fd := range []int{l.root, l.dev} {
+		if fd > 0 {
+			unix.Close(fd)
+		}
+	}
 }
 
 // kind is the transport that was asked for.
@@ -248,6 +265,7 @@ func (f *face) unkeep(fh uint64, file bool) {
 // restore takes up what the kernel has of the daemon before. No request is under way yet.
 func (f *face) restore() {
 	l := f.legacy
+	l.Taken()
 	f.main.e.RestoreNodes(l.NextNode(), l.Nodes)
 	var files []estate.Handle
 	var records []uint32

@@ -278,6 +278,9 @@ func (s *Server) Close() error {
 	if s.store != nil {
 		errs = append(errs, s.store.close())
 	}
+	if s.legacy != nil && s.face == nil {
+		s.legacy.close()
+	}
 	return errors.Join(errs...)
 }
 

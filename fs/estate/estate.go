@@ -61,6 +61,7 @@ type Estate struct {
 	fd     int
 	memory []byte
 	head   *head
+	round  uint32
 
 	views, handles, nodes table
 }
@@ -86,7 +87,7 @@ func New() (*Estate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.head.magic, e.head.version, e.head.round = magic, version, 1
+	e.head.magic, e.head.version, e.head.round, e.round = magic, version, 1, 1
 	return e, nil
 }
 
@@ -101,7 +102,7 @@ func Open(fd int) (*Estate, error) {
 		e.Close()
 		return nil, errors.New("what the daemon left is of another version of ttfs")
 	}
-	e.head.round++
+	e.round = uint32(e.head.round) + 1
 	for _, t := range []*table{&e.views, &e.handles, &e.nodes} {
 		t.scan()
 	}
@@ -138,7 +139,10 @@ func (e *Estate) Close() error {
 func (e *Estate) FD() int { return e.fd }
 
 // Round is which daemon of the mount this is: 1 for the first.
-func (e *Estate) Round() uint32 { return uint32(e.head.round) }
+func (e *Estate) Round() uint32 { return e.round }
+
+// Taken says that the daemon goes on with what was left. One that fails before is none, and the next has its number.
+func (e *Estate) Taken() { e.head.round = uint64(e.round) }
 
 // Notes is the memory for transport's notes.
 func (e *Estate) Notes() []byte { return e.memory[notesAt : notesAt+notesSize] }

@@ -21,6 +21,7 @@ func next(t *testing.T, e *Estate) *Estate {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
+	n.Taken()
 	return n
 }
 

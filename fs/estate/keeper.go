@@ -63,6 +63,17 @@ func (k *Keeper) Take(name string) (fd int, ok bool) {
 	return fd, ok
 }
 
+// Copy duplicates a descriptor that was kept: who fails with it can try again.
+func (k *Keeper) Copy(name string) (fd int, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	fd, ok := k.left[name]
+	if !ok {
+		return -1, fmt.Errorf("no daemon before this one has left %s", name)
+	}
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+}
+
 // Rest lets go of what was left of nodes without a name and that nobody took, and gives its names.
 func (k *Keeper) Rest() (names []string) {
 	k.mu.Lock()
