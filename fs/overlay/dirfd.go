@@ -114,7 +114,7 @@ func (e *Engine) openSeen(n *node, flags int, st *Stat) (int, error) {
 				return kept, nil
 			}
 			if e.resettle(n) {
-				return e.tryOpen(n, flags)
+				return e.tryOpen(n, flags, st)
 			}
 		}
 	}
