@@ -81,11 +81,14 @@ profile: build tools ## one busy minute: where its time goes, for docs/performan
 nightly: build tools ## the same tests for hours: a million operations, a thousand crashes, each fuzz target for FUZZTIME
 	@$(UMASK)
 	export TTFS_NIGHTLY=1
-	$(GO) test -timeout 6h $(UNIT)
+	log=$$(mktemp)
+	trap 'rm -f "$$log"' EXIT
+	$(GO) test -v -timeout 6h $(UNIT) 2>&1 | tee "$$log"
 	.ci/fuzz $(FUZZTIME) $(UNIT)
 	for transport in auto classic; do
-		TTFS_TRANSPORT=$$transport TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 6h ./integration/...
+		TTFS_TRANSPORT=$$transport TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -v -count=1 -timeout 6h ./integration/... 2>&1 | tee -a "$$log"
 	done
+	.ci/counts "$$log"
 
 demo: build ## one minute: three tasks, a branch, undo, redo, a crash, a remount
 	@docs/demo.sh "$(CURDIR)/ttfs"

@@ -1,0 +1,55 @@
+package integration
+
+import (
+	"os"
+	"testing"
+
+	"github.com/ttfs/ttfs/integration/rig"
+	"golang.org/x/sys/unix"
+)
+
+// TestFullDisk fills the disk of workspace and store to the last byte, through the mount: what was acknowledged is there,
+// what the task made itself can be removed, and then everything; undo is exact; the check finds nothing.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	w := rig.New(t)
+	// The workspace gets a disk of its own, and its outer directory does not change: the rest of the rig goes on as ever.
+	if err := unix.Mount("tmpfs", w.Dir, "tmpfs", 0, "size=64m,mode=0755"); err != nil {
+		t.Fatalf("a small disk: %v", err)
+	}
+	t.Cleanup(func() {
+		if w.Mounted() { // the test has failed
+			w.TTFSIn("/", "unmount", "--lazy", w.Dir)
+		}
+		if err := unix.Unmount(w.Dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("the small disk does not go: %v", err)
+		}
+	})
+	w.Sh("echo precious > p; head -c 4000000 /dev/urandom > big; mkdir d; echo x > d/x").OK()
+	w.Mount()
+	before := w.Snapshot()
+	w.Task("fill")
+	w.Sh("i=0; while head -c 1000000 /dev/urandom > f$i; do i=$((i+1)); done 2>/dev/null; test $i -gt 10").OK()
+	w.Sh("for i in $(seq 9); do printf 'new %s\n' $i > new$i || exit 0; done; echo more >> p || true").Exit(0)
+	full := w.Snapshot()
+	// Whatever is refused changes nothing; whatever is not is there.
+	if r := w.Sh("echo other > p"); r.Code == 0 && w.Read("p") != "other\n" || r.Code != 0 && w.Read("p") == "" {
+		t.Errorf("p is %q after %s", w.Read("p"), r)
+	}
+	w.Sh("rm f0 f1 f4 f5 f6 f7").OK() // what the task made itself needs no record; that makes room for those of others
+	w.Sh("rm big d/x; rmdir d").OK()
+	w.TTFS("undo").OK()
+	w.Same("undo on a full disk", before)
+	w.TTFS("redo").OK()
+	for _, name := range []string{"f2", "f3"} {
+		if got, err := os.ReadFile(w.Path(name)); err != nil || len(got) != int(full[name].SizeBytes) {
+			t.Errorf("%s has %d bytes, had %d: %v", name, len(got), full[name].SizeBytes, err)
+		}
+	}
+	w.TTFS("undo").OK()
+	w.Same("undo again", before)
+	w.Unmount()
+	w.TTFS("fsck").OK()
+	w.Mount()
+	w.Same("mounted again", before)
+}
