@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
@@ -52,7 +51,7 @@ func (e *Engine) startArchiver() {
 				if err := e.keepTouched(); err != nil {
 					e.log.Warn("when tasks were written to is kept later", "err", err)
 				}
-				if err := e.Archive(); err != nil {
+				if err := e.archive(e.newPace()); err != nil {
 					e.log.Warn("the archiver goes on later", "err", err)
 				}
 				if !first {
@@ -105,12 +104,14 @@ func (e *Engine) stopping() bool {
 }
 
 // Archive makes one round over the sealed tasks. Errors: NoSpace, IO; what was archived before stays archived.
-func (e *Engine) Archive() error {
+func (e *Engine) Archive() error { return e.archive(nil) }
+
+func (e *Engine) archive(p *pace) error {
 	for _, k := range e.Tasks() {
 		if !k.Sealed || k.Pruned || e.archived(k.ID) {
 			continue
 		}
-		if err := e.archiveTask(k.ID); err != nil {
+		if err := e.archiveTask(k.ID, p); err != nil {
 			return err
 		}
 		if e.stopping() {
@@ -127,38 +128,31 @@ func (e *Engine) archived(id tasktree.TaskID) bool {
 	return e.archDone[id] == e.count.moves.Load()+1
 }
 
-func (e *Engine) archiveTask(id tasktree.TaskID) error {
+// archivable says whether a piece is worth a blob of its own.
+func (p *piece) archivable() bool {
+	return p.kind == pieceCopy || p.inRecord() && p.size >= archiveInline
+}
+
+func (e *Engine) archiveTask(id tasktree.TaskID, pc *pace) error {
 	moves := e.count.moves.Load() + 1
-	var work []OID
 	k, has := e.Task(id)
 	if !has || k.Pruned {
 		return nil
 	}
-	if err := e.enterPast(); err != nil {
-		return nil
-	}
-	im, err := e.readImages(id)
-	e.leavePast()
-	if errors.Is(err, Pruned) {
-		return nil
-	}
+	work, err := e.archivables(id)
 	if err != nil {
 		return err
 	}
-	for _, o := range sortedOIDs(im.contents) {
-		for i := range im.contents[o].pieces {
-			if p := &im.contents[o].pieces[i]; p.kind == pieceCopy || p.inRecord() && p.size >= archiveInline {
-				work = append(work, o)
-				break
-			}
-		}
-	}
 	for _, o := range work {
-		if e.stopping() {
+		if e.stopping() || !pc.quiet() {
 			return nil
 		}
+		start := time.Now()
 		if done, err := e.archiveObject(&k, o); err != nil || !done {
 			return err
+		}
+		if !pc.rest(time.Since(start)) {
+			return nil
 		}
 	}
 	e.archMu.Lock()
@@ -168,6 +162,22 @@ func (e *Engine) archiveTask(id tasktree.TaskID) error {
 	}
 	e.archDone[id] = moves
 	return nil
+}
+
+// archivables are the files of which a task keeps what is worth a blob, ascending. Of their bytes none stay in memory.
+func (e *Engine) archivables(id tasktree.TaskID) (work []OID, err error) {
+	if err := e.enterPast(); err != nil {
+		return nil, nil
+	}
+	defer e.leavePast()
+	err = e.j.Scan(key(kPiece, uint64(id)), func(k, v []byte) error {
+		p, err := decodePiece(0, v)
+		if o := OID(keyNum(k, 1)); err == nil && p.archivable() && (len(work) == 0 || work[len(work)-1] != o) {
+			work = append(work, o)
+		}
+		return err
+	})
+	return work, storeError("archive", err)
 }
 
 // archiveObject archives what a task keeps of one file, as it is by now; false: the task is being moved.
@@ -194,7 +204,7 @@ func (e *Engine) archiveObject(k *tasktree.Task, o OID) (done bool, err error) {
 	var copies []copyID
 	for i := range im.contents[o].pieces {
 		p := &im.contents[o].pieces[i]
-		if p.kind != pieceCopy && (!p.inRecord() || p.size < archiveInline) {
+		if !p.archivable() {
 			continue
 		}
 		q, err := e.toBlob(p)

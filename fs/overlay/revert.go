@@ -23,7 +23,7 @@ func (e *Engine) Revert(a tasktree.Agent, id tasktree.TaskID, o MoveOptions) (Mo
 	if !has {
 		return MoveResult{}, fail("revert", fmt.Sprintf("task %d", id), NoTask, nil)
 	}
-	if err := e.archiveTask(id); err != nil { // blobs can be shared; what comes after that is copied
+	if err := e.archiveTask(id, nil); err != nil { // blobs can be shared; what comes after that is copied
 		return MoveResult{}, err
 	}
 	title := fmt.Sprintf("revert %d: %s", id, k.Title)
