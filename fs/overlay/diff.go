@@ -106,7 +106,7 @@ func readSide(v *view, prefix, path string) (side, error) {
 	if err != nil {
 		return side{}, err
 	}
-	s := side{label: Quote(prefix + "/" + path), mode: m.mode}
+	s := side{label: tasktree.Quote(prefix + "/" + path), mode: m.mode}
 	switch r.kind {
 	case unix.S_IFREG:
 		rd, size, done, err := v.reader(r)
@@ -155,14 +155,14 @@ func diffOne(w io.Writer, va, vb *view, c Change) error {
 func diffSides(w io.Writer, path string, a, b side) (err error) {
 	if a.mode&unix.S_IFMT == unix.S_IFDIR || b.mode&unix.S_IFMT == unix.S_IFDIR {
 		if a.mode&unix.S_IFMT == b.mode&unix.S_IFMT {
-			_, err = fmt.Fprintf(w, "directory %s: mode %04o -> %04o\n", Quote(path), a.mode&0o7777, b.mode&0o7777)
+			_, err = fmt.Fprintf(w, "directory %s: mode %04o -> %04o\n", tasktree.Quote(path), a.mode&0o7777, b.mode&0o7777)
 		}
 		if err != nil || a.text == "" && b.text == "" {
 			return err
 		}
 	}
 	if a.mode != 0 && b.mode != 0 && a.mode != b.mode {
-		if _, err := fmt.Fprintf(w, "old mode %06o %s\nnew mode %06o %s\n", a.mode, Quote(path), b.mode, Quote(path)); err != nil {
+		if _, err := fmt.Fprintf(w, "old mode %06o %s\nnew mode %06o %s\n", a.mode, tasktree.Quote(path), b.mode, tasktree.Quote(path)); err != nil {
 			return err
 		}
 	}

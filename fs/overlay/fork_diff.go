@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
 )
 
@@ -264,7 +265,7 @@ func (d *forkDiff) sideOf(path string, a *was) (side, error) {
 	if a == nil {
 		return side{label: "/dev/null"}, nil
 	}
-	s := side{label: Quote("a/" + path)}
+	s := side{label: tasktree.Quote("a/" + path)}
 	var m meta
 	var err error
 	if a.merged != nil {
