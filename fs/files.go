@@ -319,7 +319,11 @@ func (f *face) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 		return fuse.EBADF
 	}
 	defer f.changed(in.NodeId, "")
-	return f.status("fallocate", f.of(in.NodeId).Fallocate(f.caller(&in.InHeader), h, in.Mode, int64(in.Offset), int64(in.Length)))
+	err := f.of(in.NodeId).Fallocate(f.caller(&in.InHeader), h, in.Mode, int64(in.Offset), int64(in.Length))
+	if h.Privileged() {
+		f.server.InodeNotify(in.NodeId, -1, 0) // as after a write
+	}
+	return f.status("fallocate", err)
 }
 
 // Lseek is lseek(2) for SEEK_DATA and SEEK_HOLE.
