@@ -275,6 +275,14 @@ func (e *Engine) known(k inoKey) *node {
 	return n
 }
 
+// removedByKernel notes that the kernel takes a directory for removed.
+func (e *Engine) removedByKernel(n *node) {
+	e.nodes.mu.Lock()
+	defer e.nodes.mu.Unlock()
+	n.removed.Store((n.removed.Load() + 1) &^ unix.S_IFMT)
+	e.keptLocked(n)
+}
+
 // generation tells the inodes that the kernel has had of a node one from another.
 func (n *node) generation() uint64 { return 1 + n.removed.Load() }
 

@@ -320,7 +320,7 @@ func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
 	}
 	if isDir {
 		r.n.dir.dead = true
-		r.n.removed.Add(1)
+		e.removedByKernel(r.n)
 	}
 	if follows {
 		e.learn(&c, func(s *guard.State, a guard.Actor) { s.Removed(a, fileOf(r.n.ident()), path) })

@@ -387,7 +387,7 @@ func (r *renaming) took() {
 		}
 		if r.b.n.dir != nil {
 			r.b.n.dir.dead = true
-			r.b.n.removed.Add(1)
+			e.removedByKernel(r.b.n)
 		}
 	}
 	e.nodes.mu.Lock()
