@@ -25,7 +25,7 @@ type KeptNode struct {
 	ID      NodeID
 	Ino     uint64
 	Born    int64
-	Kind    uint32 // S_IFMT bits, and below them, of a directory, how often the kernel has removed it (node.removed)
+	Kind    uint32 // S_IFMT bits, and below them, of a directory, how often the kernel has removed it (dirState.removed)
 	Lookups uint64
 	// Up is the directory that it is in, by the name Name; of one in hold, its object.
 	Up   uint64
@@ -45,7 +45,7 @@ func (e *Engine) keepLocked(n *node) {
 	if n == e.nodes.root || n.from != nil {
 		return
 	}
-	k := KeptNode{ID: n.id, Ino: n.key.ino, Born: n.key.born, Kind: n.kind | uint32(n.removed.Load()&^unix.S_IFMT), Lookups: n.lookups}
+	k := KeptNode{ID: n.id, Ino: n.key.ino, Born: n.key.born, Kind: n.kind | uint32(n.generation()-1)&^unix.S_IFMT, Lookups: n.lookups}
 	switch {
 	case n.parent != nil:
 		k.Up, k.Name = uint64(n.parent.id), n.name
@@ -96,9 +96,9 @@ func (e *Engine) RestoreNodes(next NodeID, each func(f func(record uint32, n Kep
 	var all []KeptNode
 	each(func(record uint32, k KeptNode) {
 		n := &node{id: k.ID, kind: k.Kind & unix.S_IFMT, key: inoKey{k.Ino, k.Born}, lookups: k.Lookups, record: record, restored: true}
-		n.removed.Store(uint64(k.Kind &^ unix.S_IFMT))
 		if n.kind == unix.S_IFDIR {
 			n.dir = &dirState{dead: k.InHold || k.Gone}
+			n.dir.removed.Store(k.Kind &^ unix.S_IFMT)
 		}
 		switch {
 		case k.InHold:

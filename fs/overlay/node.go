@@ -40,10 +40,6 @@ type node struct {
 	// epoch is the run of the newest epoch at that time.
 	epoch atomic.Uint64
 
-	// removed counts how often the kernel itself has removed this directory (rmdir, a rename over it). Its inode stays dead then, for as long as
-	// somebody is in it or has a file open that was in it, though a move brings the directory back; so it is to make another one then.
-	removed atomic.Uint64
-
 	// Guarded by nodeTable.mu.
 	lookups uint64 // what the kernel holds
 	parent  *node  // nil: root, in hold, or nowhere
@@ -69,6 +65,10 @@ type dirState struct {
 	// times is held while an entry of a fork's directory comes or goes, and while something is raised into it, which leaves
 	// its times as they were. A leaf: under it are system calls alone.
 	times sync.Mutex
+	// removed counts how often the kernel itself has removed this directory (rmdir, a rename over it). Its inode stays dead then, for
+	// as long as somebody is in it or has a file open that was in it, though a move brings the directory back; so it is to make
+	// another one then.
+	removed atomic.Uint32
 }
 
 // steady keeps what is raised into a directory from setting its times back while they change.
@@ -279,12 +279,17 @@ func (e *Engine) known(k inoKey) *node {
 func (e *Engine) removedByKernel(n *node) {
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
-	n.removed.Store((n.removed.Load() + 1) &^ unix.S_IFMT)
+	n.dir.removed.Store((n.dir.removed.Load() + 1) &^ unix.S_IFMT)
 	e.keptLocked(n)
 }
 
 // generation tells the inodes that the kernel has had of a node one from another.
-func (n *node) generation() uint64 { return 1 + n.removed.Load() }
+func (n *node) generation() uint64 {
+	if n.dir == nil {
+		return 1
+	}
+	return 1 + uint64(n.dir.removed.Load())
+}
 
 // looked counts one lookup of the kernel's.
 func (e *Engine) looked(n *node) {

@@ -10,7 +10,7 @@ const StoreName = ".tt"
 // Entry is what a lookup or a making of a name gives.
 type Entry struct {
 	Node NodeID
-	// Generation is another one once the kernel has taken the directory for removed: see node.removed.
+	// Generation is another one once the kernel has taken the directory for removed: see dirState.removed.
 	Generation uint64
 	Stat       Stat
 }
