@@ -2,6 +2,7 @@ package fs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -164,19 +165,31 @@ func (c *byteCount) UnmarshalText(b []byte) error {
 
 // loadConfig reads the configuration: named, or ConfigName in the workspace, which may be missing. root is a descriptor of
 // the workspace below the mount, uid its owner. Errors: Invalid, with the file and the line; nothing has changed.
-func loadConfig(root int, named string, uid uint32) (config, error) {
-	name := ConfigName
-	if named != "" {
-		name = named
-	}
-	b, err := readConfig(root, named, uid)
+func loadConfig(root int, named string, uid uint32) (c config, text []byte, err error) {
+	text, err = readConfig(root, named, uid)
 	if err == unix.ENOENT && named == "" {
-		return config{}, nil
+		return config{}, nil, nil
 	}
 	if err != nil {
-		return config{}, &overlay.Error{Op: "read", Path: name, Kind: overlay.Invalid, Err: err}
+		return config{}, nil, &overlay.Error{Op: "read", Path: cmp.Or(named, ConfigName), Kind: overlay.Invalid, Err: err}
 	}
-	return parseConfig(name, b)
+	c, err = parseConfig(cmp.Or(named, ConfigName), text)
+	return c, text, err
+}
+
+// inheritConfig is loadConfig for a daemon that goes on with another's mount: what that one read, whatever the file says by
+// now. To open the file would be to wait for the own mount, too, where it is below it. The
+// descriptor is taken over.
+func inheritConfig(fd int, named string) (c config, text []byte, err error) {
+	defer unix.Close(fd)
+	text = make([]byte, maxConfigBytes)
+	n, err := unix.Pread(fd, text, 0)
+	if err != nil {
+		return config{}, nil, fmt.Errorf("read the configuration of the daemon before: %w", err)
+	}
+	text = text[:n]
+	c, err = parseConfig(cmp.Or(named, ConfigName), text)
+	return c, text, err
 }
 
 // readConfig reads a regular file of the workspace's owner, of root, or, where it was named, of who mounts.

@@ -125,36 +125,36 @@ func TestConfigIsReadFromTheWorkspaceOnly(t *testing.T) {
 		if err := make(filepath.Join(dir, ConfigName)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := loadConfig(root, "", uid); !errors.Is(err, overlay.Invalid) || !strings.Contains(err.Error(), ConfigName) {
+		if _, _, err := loadConfig(root, "", uid); !errors.Is(err, overlay.Invalid) || !strings.Contains(err.Error(), ConfigName) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	dir, root := workspace(t)
-	if c, err := loadConfig(root, "", uid); err != nil || !reflect.DeepEqual(c, config{}) {
+	if c, _, err := loadConfig(root, "", uid); err != nil || !reflect.DeepEqual(c, config{}) {
 		t.Errorf("without a file: %+v, %v", c, err)
 	}
 	at := filepath.Join(dir, ConfigName)
 	if err := os.WriteFile(at, []byte(strings.Repeat("#\n", 1<<19)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadConfig(root, "", uid); err != nil {
+	if _, _, err := loadConfig(root, "", uid); err != nil {
 		t.Errorf("a MiB: %v", err)
 	}
 	if uid == 0 { // only root can give a file away
 		if err := os.Chown(at, 12345, -1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := loadConfig(root, "", 0); !errors.Is(err, overlay.Invalid) || !strings.Contains(err.Error(), "12345") {
+		if _, _, err := loadConfig(root, "", 0); !errors.Is(err, overlay.Invalid) || !strings.Contains(err.Error(), "12345") {
 			t.Errorf("a file of another user's: %v", err)
 		}
-		if _, err := loadConfig(root, "", 12345); err != nil {
+		if _, _, err := loadConfig(root, "", 12345); err != nil {
 			t.Errorf("the owner's: %v", err)
 		}
 	}
-	if c, err := loadConfig(root, elsewhere, uid); err != nil || c.Blind.s != "deny" {
+	if c, _, err := loadConfig(root, elsewhere, uid); err != nil || c.Blind.s != "deny" {
 		t.Errorf("a named file: %+v, %v", c, err)
 	}
-	if _, err := loadConfig(root, elsewhere+".not", uid); !errors.Is(err, overlay.Invalid) || !strings.Contains(err.Error(), elsewhere+".not") {
+	if _, _, err := loadConfig(root, elsewhere+".not", uid); !errors.Is(err, overlay.Invalid) || !strings.Contains(err.Error(), elsewhere+".not") {
 		t.Errorf("a named file that is not there: %v", err)
 	}
 }

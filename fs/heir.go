@@ -27,6 +27,8 @@ type legacy struct {
 	heir   bool // there was a daemon before
 	// root and dev are what that one had: the directory below the mount, and /dev/fuse.
 	root, dev int
+	// text is what that one read of the configuration.
+	text int
 }
 
 // openLegacy makes an estate, or opens the one that was left. nil: the mount will not outlive its daemon.
@@ -40,12 +42,15 @@ func (s *Server) openLegacy() (*legacy, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := &legacy{keeper: k, heir: true, root: -1, dev: -1}
+		l := &legacy{keeper: k, heir: true, root: -1, dev: -1, text: -1}
 		if l.Estate, err = estate.Open(fd); err != nil {
 			return nil, err
 		}
 		if l.root, err = k.Copy(estate.NameRoot); err == nil {
 			l.dev, err = k.Copy(estate.NameFuse)
+		}
+		if err == nil {
+			l.text, err = k.Copy(estate.NameConfig)
 		}
 		if err != nil {
 			l.close()
@@ -67,7 +72,7 @@ func (s *Server) openLegacy() (*legacy, error) {
 // close lets go of what a daemon could not go on with.
 func (l *legacy) close() {
 	_ = l.Estate.Close() // nothing is written to it any more
-	for _, fd := range []int{l.root, l.dev} {
+	for _, fd := range []int{l.root, l.dev, l.text} {
 		if fd > 0 {
 			unix.Close(fd)
 		}
@@ -92,6 +97,16 @@ func (l *legacy) under() int {
 		return 0
 	}
 	return l.root
+}
+
+// config gives what was kept of the configuration, once; 0: nothing was.
+func (l *legacy) config() int {
+	if l == nil || l.text < 0 {
+		return 0
+	}
+	fd := l.text
+	l.text = -1
+	return fd
 }
 
 func (l *legacy) nodes() overlay.Keeper {
@@ -183,10 +198,18 @@ func (s *Server) entrust(conn *transport.Conn) error {
 		return err
 	}
 	defer unix.Close(dev)
+	text, err := unix.MemfdCreate("ttfs configuration", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("memfd_create: %w", err)
+	}
+	defer unix.Close(text)
+	if _, err := unix.Pwrite(text, s.store.text, 0); err != nil {
+		return fmt.Errorf("keep the configuration: %w", err)
+	}
 	for _, what := range []struct {
 		name string
 		fd   int
-	}{{estate.NameMemory, l.FD()}, {estate.NameRoot, s.store.root}, {estate.NameFuse, dev}} {
+	}{{estate.NameMemory, l.FD()}, {estate.NameRoot, s.store.root}, {estate.NameConfig, text}, {estate.NameFuse, dev}} {
 		if err := l.keeper.Keep(what.name, what.fd); err != nil {
 			return fmt.Errorf("have %s kept: %w", what.name, err)
 		}

@@ -141,7 +141,7 @@ func (d *Detached) Prune(r control.PruneRequest) (overlay.PruneResult, error) {
 	if err != nil {
 		return overlay.PruneResult{}, err
 	}
-	c, err := loadConfig(d.store.root, "", uid)
+	c, _, err := loadConfig(d.store.root, "", uid)
 	if err != nil {
 		return overlay.PruneResult{}, err
 	}

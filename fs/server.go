@@ -85,7 +85,7 @@ func Mount(o Options) (*Server, error) {
 	if s.legacy, err = s.openLegacy(); err != nil {
 		return nil, err
 	}
-	if s.store, err = openStore(storeOptions{dir: o.Dir, under: s.legacy.under(), elsewhere: o.StoreDir, create: true, mount: true, config: o.Config, power: o.Durability == "power", logger: o.Logger}); err != nil {
+	if s.store, err = openStore(storeOptions{dir: o.Dir, under: s.legacy.under(), elsewhere: o.StoreDir, create: true, mount: true, config: o.Config, inherit: s.legacy.config(), power: o.Durability == "power", logger: o.Logger}); err != nil {
 		return nil, err
 	}
 	c := &s.store.config

@@ -36,6 +36,7 @@ type store struct {
 	journal   *journal.Journal
 	blobs     *cas.Store
 	config    config         // of a mount
+	text      []byte         // of config
 	lost      []journal.Lost // by a repair
 }
 
@@ -50,6 +51,7 @@ type storeOptions struct {
 	mount     bool         // read the configuration first
 	repair    func(string) // mend what is damaged, and say what is done; nil: damage is an error
 	config    string       // absolute path of the configuration; "" for the workspace's own
+	inherit   int          // a descriptor of what a daemon before this one read of it; -1, 0: none has
 	logger    *slog.Logger
 }
 
@@ -80,7 +82,12 @@ func openStore(o storeOptions) (s *store, err error) {
 		return s, err
 	}
 	if o.mount {
-		if s.config, err = loadConfig(s.root, o.config, uid); err != nil {
+		if o.inherit > 0 {
+			s.config, s.text, err = inheritConfig(o.inherit, o.config)
+		} else {
+			s.config, s.text, err = loadConfig(s.root, o.config, uid)
+		}
+		if err != nil {
 			return s, err
 		}
 	}

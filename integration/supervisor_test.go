@@ -49,6 +49,20 @@ func TestSupervisorEnds(t *testing.T) {
 	}
 }
 
+// TestSupervisedConfig: the next daemon goes by what the first one read, and does not look at the file, which may be below the
+// mount, and be something else by now.
+func TestSupervisedConfig(t *testing.T) {
+	w := rig.New(t)
+	w.Sh(`echo 'guard = "off"' >conf.toml`).OK()
+	w.Mount("--transport", "classic", "--config", w.Path("conf.toml"))
+	w.Sh(`echo 'nothing = "of it"' >conf.toml; echo 'guard = "on"' >.ttfs.toml`).OK()
+	w.KillDaemon()
+	if got := w.Status()["guard"]; got != "off" {
+		t.Errorf("the guard is %q", got)
+	}
+	w.Unmount()
+}
+
 // TestSupervisorKilled: the daemon goes on alone; its death is then the mount's.
 func TestSupervisorKilled(t *testing.T) {
 	w, keeper := supervised(t)

@@ -17,6 +17,8 @@ const (
 	NameMemory = "memory"
 	NameRoot   = "root"
 	NameLog    = "log"
+	// NameConfig is the text of the configuration, as it was read at mount.
+	NameConfig = "config"
 	// NameGone is before the number of a node without a name.
 	NameGone = "gone-"
 )
