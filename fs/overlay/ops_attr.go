@@ -177,29 +177,6 @@ func timespec(t *time.Time) unix.Timespec {
 	return unix.Timespec{Sec: t.Unix(), Nsec: int64(t.Nanosecond())}
 }
 
-// killPriv takes from a file what a write by an unprivileged process takes from it.
-func killPriv(fd int) error {
-	var st Stat
-	if err := statAt(fd, "", &st); err != nil {
-		return err
-	}
-	if kindOf(&st) == unix.S_IFREG {
-		mode := uint32(st.Mode) & 0o7777 &^ unix.S_ISUID
-		if mode&unix.S_IXGRP != 0 {
-			mode &^= unix.S_ISGID
-		}
-		if mode != uint32(st.Mode)&0o7777 {
-			if err := chmodFD(fd, mode); err != nil {
-				return err
-			}
-		}
-	}
-	if err := removeXattr(fd, "security.capability"); err != nil && err != unix.ENODATA && err != unix.ENOTSUP && err != unix.EPERM {
-		return err
-	}
-	return nil
-}
-
 // GetXattr reads an extended attribute. Errors: ENODATA, ENOTSUP.
 func (e *Engine) GetXattr(id NodeID, name string) ([]byte, error) {
 	var v []byte

@@ -267,6 +267,7 @@ func (e *Engine) Fallocate(c Caller, h *Handle, mode uint32, off, length int64) 
 // overwrite does something to the bytes [from, to) of an open file, after they were kept. source is what it reads besides, nil
 // for nothing.
 func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, source *node, f func() error) error {
+	caller := c // of the rest, who opened the file counts
 	c.Agent = h.agent
 	if err := e.enterOn(c.Agent, target{n: h.n}, target{n: source}); err != nil {
 		return err
@@ -290,7 +291,7 @@ func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, sou
 	if err := e.point("write"); err != nil {
 		return err
 	}
-	if err := killPriv(h.fd); err != nil {
+	if err := killPrivOf(caller, h.fd); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
