@@ -32,6 +32,10 @@ type replay struct {
 	// turn is held by the replay under way.
 	turn sync.Mutex
 	dev  uint64 // of the mount; 0: not yet known +checklocks:turn
+	// found is what the last search found, which began at searched and took so long.
+	found    watched       // +checklocks:turn
+	searched time.Time     // +checklocks:turn
+	took     time.Duration // +checklocks:turn
 
 	// pid is the child's while it replays, 0 else: its requests are the replay's. It is 0 before the pid can be another's.
 	pid   atomic.Uint32
@@ -53,8 +57,11 @@ const (
 	showMost = 10_000
 	// showWait is how long a move waits for its replay, which then goes on without it.
 	showWait = 2 * time.Second
-	// showQueue is the number of moves that may be ahead of one that does not wait.
-	showQueue = 4
+	// showQueue is the number of moves that may be ahead of one that does not wait. One search is for all of them.
+	showQueue = 64
+	// scanShare is how many times what a search took there is none, while nobody watches, but no longer than scanRest.
+	scanShare = 9
+	scanRest  = 50 * time.Millisecond
 	// showLimit is how long a replay may take before its child is killed.
 	showLimit = 30 * time.Second
 )
@@ -72,13 +79,13 @@ func (r *replay) show(sp *space, c overlay.Changes) {
 	}
 	r.under.Add(1)
 	r.mu.Unlock()
-	ahead := r.queued.Add(1) - 1
+	ahead, asked := r.queued.Add(1)-1, time.Now()
 	done := make(chan struct{})
 	go func() {
 		defer r.under.Done()
 		defer r.queued.Add(-1)
 		defer close(done)
-		r.run(sp, c)
+		r.run(sp, c, asked)
 	}()
 	if !r.heard.Load() && ahead < showQueue {
 		return
@@ -92,7 +99,7 @@ func (r *replay) show(sp *space, c overlay.Changes) {
 	}
 }
 
-func (r *replay) run(sp *space, c overlay.Changes) {
+func (r *replay) run(sp *space, c overlay.Changes, asked time.Time) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	if r.dev == 0 {
@@ -104,8 +111,7 @@ func (r *replay) run(sp *space, c overlay.Changes) {
 		}
 		r.dev = dev
 	}
-	w := findWatched("/proc", r.dev, scanLimit)
-	r.heard.Store(!w.none())
+	w := r.watchedSince(asked)
 	if w.none() {
 		return
 	}
@@ -125,6 +131,23 @@ func (r *replay) run(sp *space, c overlay.Changes) {
 		r.f.log.Warn("watchers were not told of all of a move", "err", err)
 		child.end()
 	}
+}
+
+// watchedSince is what somebody watches who did so at a time that has passed: one search is for all moves that ended before it.
+// While nobody is seen to watch, nobody waits for it, and it may take its time: it reads every descriptor of the machine.
+// Preconditions: turn is held.
+func (r *replay) watchedSince(asked time.Time) watched {
+	if r.searched.After(asked) {
+		return r.found
+	}
+	if !r.heard.Load() {
+		time.Sleep(min(time.Until(r.searched.Add(scanShare*r.took)), scanRest))
+	}
+	r.searched = time.Now()
+	r.found = findWatched("/proc", r.dev, scanLimit)
+	r.took = time.Since(r.searched)
+	r.heard.Store(!r.found.none())
+	return r.found
 }
 
 // steps are what there is to show, in the order in which a program would do it: what is removed first, then what is
