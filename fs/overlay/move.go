@@ -315,6 +315,9 @@ func (m *mover) begin() error {
 		}
 	}
 	m.first.Put(moveKey(m.num), m.encode(false))
+	if err := m.e.point("begin a move"); err != nil {
+		return storeError("record a move", err)
+	}
 	return storeError("record a move", m.e.j.Commit(&m.first))
 }
 
