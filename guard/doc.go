@@ -25,7 +25,8 @@
 //     the rest was written by itself. It applies to an agent that works alone as well: it protects what nobody has looked at.
 //   - An agent that only wrote to a file, and read nothing of it, is blind to the rest of it: Policy.Blind decides.
 //   - Contested looks for the last writer other than the agent: its own append does not make a sibling's file its own.
-//   - To open a big file for reading and to read nothing is to know nothing.
+//   - To open a big file for reading and to read nothing is to know nothing. Only who knows all of it already (KnowsAll) is
+//     taken to read it by opening it.
 //   - A whole-file operation on a file that another emptied since is stale, though no byte would be lost: the emptiness is
 //     the newer version. Growing a file, or writing past its end, destroys nothing and is never refused.
 //   - What an agent removed itself and another created anew is stale for it, not unread.

@@ -74,6 +74,19 @@ func (e *Engine) learnOpen(c *Caller, h *Handle, emptied bool) {
 	})
 }
 
+// knowsAll says whether a guarded caller knows every byte of a file as it is. Preconditions: node.mu is held.
+func (e *Engine) knowsAll(c *Caller, n *node, st *Stat) bool {
+	p := e.pathOfNode(n)
+	if p == "" {
+		return false
+	}
+	a := c.actor(0)
+	e.guard.mu.Lock()
+	defer e.guard.mu.Unlock()
+	e.externalLocked(n, p, st)
+	return e.guard.s.KnowsAll(a, fileOf(n.ident()), p, int64(st.Size))
+}
+
 // learnRead reports that bytes were read; start is the version before the read began. Preconditions: gate is held.
 func (e *Engine) learnRead(c *Caller, h *Handle, start guard.Seq, from, to int64) {
 	p := e.pathOfNode(h.n)

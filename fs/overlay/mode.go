@@ -27,6 +27,7 @@ type opening struct {
 	passing     bool  // it is open for passthrough elsewhere
 	direct      bool  // it is open for reading and writing in direct mode elsewhere
 	guarded     bool  // who opens it is an agent that is guarded: what it reads and overwrites is to be seen
+	known       bool  // there is nothing in it that who opens it could learn
 	cached      bool  // it is open elsewhere so that the kernel may cache it
 	low         bool  // a fork reads what it was made of: it cannot change before all who open it for writing come here
 	fresh       bool  // this open empties it
@@ -56,7 +57,7 @@ func (o opening) how() how {
 		return how{mode: Direct}
 	case o.direct:
 		return how{mode: Direct}
-	case o.guarded && !writes && o.size > smallBytes:
+	case o.guarded && !writes && o.size > smallBytes && !o.known:
 		return how{mode: Direct, backed: o.passing}
 	case o.guarded && writes && !o.fresh:
 		return how{mode: Direct, keep: both && o.passing, backed: o.passing || !both}
