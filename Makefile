@@ -26,7 +26,7 @@ BENCH_RUN = TTFS_BINARY="$(CURDIR)/ttfs" BENCH="$(BENCH)" BENCH_DOC="$(BENCH_DOC
 
 FUZZTIME ?= 10m
 
-.PHONY: all build run check tools static unit integration bench profile nightly demo clean
+.PHONY: all build run check tools static unit integration bench benchstat profile nightly demo clean
 all: build
 
 build: ## ./ttfs
@@ -73,6 +73,10 @@ bench: build tools ## the tables of docs/performance.md; BENCH=quick prints them
 	@$(UMASK)
 	.ci/tools integration/bench/peers.txt || true # a peer that is missing is a column that says so
 	$(BENCH_RUN) -bench '$(or $(ONLY),.)' -skip Profile
+
+benchstat: ## make benchstat BASE=rev [ROUNDS=10]: Go benchmarks of the engine, journal, guard and transport at a commit and here, compared
+	@$(UMASK)
+	.ci/benchstat "$(or $(BASE),HEAD~1)" $(ROUNDS)
 
 profile: build tools ## one busy minute: where its time goes, for docs/performance.md
 	@$(UMASK)

@@ -208,9 +208,10 @@ func (b *backend) Info() control.Info {
 	return i
 }
 
-// Metrics are the engine's and the transport's.
+// Metrics are the engine's, the memory's and the transport's.
 func (b *backend) Metrics(w io.Writer) {
 	b.Engine.Metrics(w)
+	memoryMetrics(w)
 	b.conn.metrics(w)
 }
 

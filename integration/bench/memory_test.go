@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,38 +20,55 @@ import (
 // memoryLimit is what the daemon may have after a million files were walked (DESIGN section 9).
 const memoryLimit = 200 << 20
 
-// BenchmarkMemory walks a big tree, every file of it looked at, and asks what the daemon holds then.
+// BenchmarkMemory walks a big tree, every file of it looked at, and asks what the daemon holds then, over each transport.
 func BenchmarkMemory(b *testing.B) {
 	w := rig.New(b)
 	makeTree(b, w.Dir, sizes().walked)
-	var mount, walk []time.Duration
-	timed(&mount, func() { w.Mount() })
-	fresh, _ := resident(b, w.Daemon())
-	timed(&walk, func() {
-		seen := 0
-		must(b, filepath.WalkDir(w.Dir, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				_, err = d.Info()
-				seen++
-			}
-			return err
-		}))
-		if seen != sizes().walked {
-			b.Errorf("walked %d files of %d", seen, sizes().walked)
+	lines := [][]string{{"", "to reach"}, {"mount", "1 s"}, {"walk", ""}, {"memory before", ""}, {"memory after the walk", fmt.Sprintf("%d MiB", memoryLimit>>20)}, {"of that, objects of Go", ""}}
+	for _, transport := range []string{"uring", "classic"} {
+		var mount, walk []time.Duration
+		timed(&mount, func() { w.Mount("--transport", transport) })
+		fresh, _ := resident(b, w.Daemon())
+		timed(&walk, func() { walkAll(b, w.Dir) })
+		now, peak := resident(b, w.Daemon())
+		if now > memoryLimit {
+			b.Errorf("%s: the daemon holds %.0f MiB, at most %d are allowed", transport, mebibytes(now), memoryLimit>>20)
 		}
-	})
-	now, peak := resident(b, w.Daemon())
-	if now > memoryLimit {
-		b.Errorf("the daemon holds %.0f MiB, at most %d are allowed", mebibytes(now), memoryLimit>>20)
+		for i, cell := range []string{"over " + transport, ms(mount), fmt.Sprintf("%.1f s", median(walk).Seconds()), fmt.Sprintf("%.0f MiB", mebibytes(fresh)),
+			fmt.Sprintf("%.0f MiB, at most %.0f", mebibytes(now), mebibytes(peak)), heapOf(b, w)} {
+			lines[i] = slices.Insert(lines[i], len(lines[i])-1, cell)
+		}
+		w.Unmount()
 	}
 	b.ReportMetric(0, "ns/op")
-	publish(b, "memory", fmt.Sprintf("%d files, each looked at once.", sizes().walked), grid([][]string{
-		{"", "", "to reach"},
-		{"mount", ms(mount), "1 s"},
-		{"walk", fmt.Sprintf("%.1f s", median(walk).Seconds()), ""},
-		{"memory before", fmt.Sprintf("%.0f MiB", mebibytes(fresh)), ""},
-		{"memory after the walk", fmt.Sprintf("%.0f MiB, at most %.0f", mebibytes(now), mebibytes(peak)), fmt.Sprintf("%d MiB", memoryLimit>>20)},
+	publish(b, "memory", fmt.Sprintf("%d files, each looked at once.", sizes().walked), grid(lines))
+}
+
+// walkAll looks at every file once.
+func walkAll(b *testing.B, dir string) {
+	b.Helper()
+	seen := 0
+	must(b, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			_, err = d.Info()
+			seen++
+		}
+		return err
 	}))
+	if seen != sizes().walked {
+		b.Errorf("walked %d files of %d", seen, sizes().walked)
+	}
+}
+
+// heapOf is what of the daemon's memory objects take, with garbage, as it says itself.
+func heapOf(b *testing.B, w *rig.Workspace) string {
+	b.Helper()
+	var bytes int64
+	_, after, _ := strings.Cut(w.Read(".tt/metrics"), "\nttfs_heap_bytes ")
+	if _, err := fmt.Sscan(after, &bytes); err != nil {
+		b.Fatalf(".tt/metrics has no ttfs_heap_bytes: %v", err)
+	}
+	return fmt.Sprintf("%.0f MiB", mebibytes(bytes))
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
