@@ -73,10 +73,11 @@ func (e *Engine) withAttrs(id NodeID, f func(fd int) error) error {
 		return err
 	}
 	defer e.unpin(n)
-	if err := e.enterOn("", target{n: n}); err != nil {
+	pass, err := e.enterOn("", target{n: n})
+	if err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if n.dir == nil && n.mu.TryLock() {
 		if fd := n.heldFD(nil); fd >= 0 {
 			defer n.mu.Unlock()

@@ -26,7 +26,7 @@
 //
 //	Engine.pruneMu          one prune or sweep, and closing
 //	Engine.past            write: who gives up history; read: who reads it
-//	 Engine.gate           read: one operation; write: the moment in which a move or a new task claims what is its own
+//	 Engine.gate           one operation is counted; who holds everything waits for all, who claims something for the older ones
 //	  Engine.renames       write: a rename between directories; read: the removal of a directory
 //	   node.dir.mu         entries of one directory; a parent before its child, else two by node id
 //	     node.mu           content, metadata and open handles of one inode; two by node id

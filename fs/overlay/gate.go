@@ -10,10 +10,15 @@ import (
 
 // The gate lets operations, tasks and moves go on beside one another unless they meet.
 //
-// An operation holds gate for reading, and names what it works on. A move, or the beginning of a task, holds gate for
-// writing only for the moment in which it says what is its own: a claim. When it has the gate, no operation is under way
-// that began before the claim; who comes later and meets it lets the gate go and waits for the claim's end. So a move
-// works for as long as it takes, and holds up those alone who come to a path of its own, and its own agents.
+// An operation passes the gate, where it is counted, and names what it works on. A move, or the beginning of a task, says what
+// is its own: a claim. Then it waits for the operations that began before the claim (lane.go), which holds nobody up; who comes
+// later and meets it leaves and waits for the claim's end. So a move works for as long as it takes, and holds up those alone
+// who come to a path of its own, and its own agents.
+//
+// A move waits for all operations that began before. The beginning of a task claims its agent alone, and waits for what that agent
+// and its family change: what may not be of the one task and come after what is of the next is changed by its agent, or kept for it
+// by its family (kin.go). Of an operation of anybody else's nothing is written into a task of this agent's, and what it does to
+// what the agent has touched (own) it does under the lock of the thing, for whichever run is there then.
 //
 // What a move's claim names:
 //
@@ -25,11 +30,11 @@ import (
 //
 // How moves go on beside one another is in meet.go, and how history is read beside them in past.go.
 type gate struct {
-	sync.RWMutex
+	lanes
 
 	changing sync.Mutex
-	// claims is a list that is never changed but replaced, under changing. Whoever holds the gate and does not find a claim
-	// in it began before the claim.
+	// claims is a list that is never changed but replaced, under changing. Whoever was counted and does not find a claim in it
+	// began before the claim.
 	claims atomic.Pointer[[]*claim]
 
 	runs  []*running         // +checklocks:changing moves that change something at this moment
@@ -44,12 +49,6 @@ func (g *gate) list() []*claim {
 		return *all
 	}
 	return nil
-}
-
-// drain waits until no operation is under way that began before now.
-func (g *gate) drain() {
-	g.Lock()
-	defer g.Unlock()
 }
 
 // claim is what one move, or the beginning of one task, keeps for itself. A move has two: first its agents, then the paths.
@@ -89,36 +88,36 @@ type target struct {
 	name string
 }
 
-// enterOp holds the gate for an operation that can meet no move, or is told in the midst that it does (meet); leaveOp lets
-// it go.
-func (e *Engine) enterOp() error {
-	e.gate.RLock()
-	if e.closed.Load() {
-		e.gate.RUnlock()
-		return fail("operate", "", Closed, nil)
-	}
-	return nil
-}
+// enterOp counts an operation that can meet no move, or is told in the midst that it does (meet); leave ends it. Errors: Closed.
+func (e *Engine) enterOp() (passage, error) { return e.pass(e.gate.of("", nil)) }
 
-func (e *Engine) leaveOp() { e.gate.RUnlock() }
+func (e *Engine) pass(l *lane) (passage, error) {
+	p := e.gate.enter(l)
+	if e.closed.Load() {
+		p.leave()
+		return passage{}, fail("operate", "", Closed, nil)
+	}
+	return p, nil
+}
 
 // enterOn is enterOp for an operation on some targets, by an agent if it changes anything, else by "". It waits for the
 // claims that the operation meets. Preconditions: the nodes are pinned; no lock is held.
-func (e *Engine) enterOn(a tasktree.Agent, on ...target) error {
+func (e *Engine) enterOn(a tasktree.Agent, on ...target) (passage, error) {
 	for {
-		if err := e.enterOp(); err != nil {
-			return err
+		p, err := e.pass(e.gate.of(a, on))
+		if err != nil {
+			return p, err
 		}
 		c := e.metBy(a, on)
 		if c == nil {
-			return nil
+			return p, nil
 		}
-		e.leaveOp()
+		p.leave()
 		<-c.done
 	}
 }
 
-// metBy is a claim that an operation meets; nil: none. Preconditions: gate is held.
+// metBy is a claim that an operation meets; nil: none. Preconditions: the operation is counted.
 func (e *Engine) metBy(a tasktree.Agent, on []target) *claim {
 	for _, c := range e.gate.list() {
 		if _, has := c.agents[a]; has && a != "" {
@@ -169,7 +168,7 @@ type met struct{ c *claim }
 func (m *met) Error() string { return "a move is under way" }
 
 // meet says whether an inode that is about to lose or change its name is a move's own. The operation gives its error back,
-// having let go of all that it holds, to unlessMet. Preconditions: gate is held.
+// having let go of all that it holds, to unlessMet. Preconditions: the operation is counted.
 func (e *Engine) meet(n *node) error {
 	for _, c := range e.gate.list() {
 		for _, of := range [...]map[inoKey]struct{}{c.nodes, c.times, c.deep, c.chain} {
@@ -200,12 +199,33 @@ func (e *Engine) claimAgents(op string, moves bool, agents ...tasktree.Agent) (*
 	for before := e.gate.add(c); before != nil; before = e.gate.add(c) {
 		<-before
 	}
-	e.gate.drain()
+	if moves {
+		e.gate.drain()
+	} else {
+		e.gate.drain(e.familyLanes(agents[0])...)
+	}
 	if e.closed.Load() {
 		e.unclaim(c)
 		return nil, fail(op, "", Closed, nil)
 	}
 	return c, nil
+}
+
+// familyLanes are those of the operations that may write into a task of an agent's.
+func (e *Engine) familyLanes(a tasktree.Agent) []*lane {
+	t := &e.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := []*lane{e.gate.agent(a)}
+	if len(t.parents) > 0 {
+		head := t.firstLocked(a)
+		for _, o := range t.tree.Agents() {
+			if l := e.gate.agent(o); t.firstLocked(o) == head && !slices.Contains(all, l) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
 }
 
 // add puts a claim of agents into the list, unless it meets what is there, or what has waited for longer: then it gives what
@@ -294,9 +314,9 @@ func (e *Engine) exclusive() (release func()) {
 		<-o.done
 	}
 	e.past.Lock()
-	e.gate.Lock()
+	open := e.gate.hold()
 	return func() {
-		e.gate.Unlock()
+		open()
 		e.past.Unlock()
 		e.unclaim(door)
 	}
@@ -312,13 +332,14 @@ func (g *gate) other(than *claim) *claim {
 	return nil
 }
 
-// exclusiveNow is exclusive, unless a move is under way: then it holds nothing, and nobody has waited.
+// exclusiveNow is exclusive, unless a move is under way: then it holds nothing. It looks at the claims after it has shut the
+// gate, and who claims looks whether the gate is shut after that (drain): one of the two sees the other.
 func (e *Engine) exclusiveNow() (release func(), ok bool) {
 	for {
 		e.past.Lock()
-		e.gate.Lock()
+		open := e.gate.hold()
 		release = func() {
-			e.gate.Unlock()
+			open()
 			e.past.Unlock()
 		}
 		all := e.gate.list()

@@ -133,10 +133,11 @@ func (e *Engine) closedLocked(h *Handle) {
 
 // Release ends an open file.
 func (e *Engine) Release(h *Handle) {
-	if e.enterOn(h.agent, target{n: h.n}) != nil {
-		e.gate.RLock() // it is closed; handles end all the same
+	pass, err := e.enterOn(h.agent, target{n: h.n})
+	if err != nil {
+		pass = e.gate.enter(e.gate.agent(h.agent)) // it is closed; handles end all the same
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	h.n.mu.Lock()
 	e.flushed(h)
 	e.rewritten(h)

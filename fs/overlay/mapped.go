@@ -113,11 +113,12 @@ func (e *Engine) sweepAll() {
 	}
 	t.mu.Unlock()
 	for a := range agents {
-		if e.enterOn(a) != nil {
+		pass, err := e.enterOn(a)
+		if err != nil {
 			return
 		}
 		e.sweepMapped(a, true)
-		e.leaveOp()
+		pass.leave()
 	}
 }
 

@@ -94,9 +94,10 @@ func TestMappedManyTimes(t *testing.T) {
 	for _, m := range maps {
 		s.must(unix.Munmap(m))
 	}
-	s.e.gate.RLock()
+	pass, err := s.e.enterOn(s.agent)
+	s.must(err)
 	s.e.sweepMapped(s.agent, true)
-	s.e.gate.RUnlock()
+	pass.leave()
 	if n := len(s.e.writers.of(s.agent)); n > 0 {
 		t.Errorf("%d writers stay without a mapping", n)
 	}

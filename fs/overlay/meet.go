@@ -6,7 +6,9 @@ package overlay
 // task of its own, and its plan stays what it is. It gathers what it is going to change and claims that, all at once too; if
 // another move's claim meets it, it lets go of whatever paths it had, and waits with nothing but its agents. Then it gathers
 // anew. So who waits for agents has nothing, who waits for paths has agents alone, and who has paths waits for no claim: there
-// is no circle. When two meet while both still gather, the one that comes first to the list has it, and goes on.
+// is no circle. Who has put a claim into the list waits for the operations that began before it, with whatever else he has; an
+// operation waits for a claim only when it is not counted, and so for nobody who waits for it. When two meet while both still
+// gather, the one that comes first to the list has it, and goes on.
 //
 // Claims of paths meet when
 //

@@ -30,10 +30,11 @@ func (e *Engine) SetAttributes(c Caller, id NodeID, h *Handle, s SetAttr) (Stat,
 	if h != nil {
 		c.Agent, c.Proc = h.agent, h.proc
 	}
-	if err := e.enterOn(c.Agent, target{n: n}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{n: n})
+	if err != nil {
 		return st, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if err := e.setAttributes(c, n, h, s, &st); err != nil {
 		return st, err
 	}
@@ -242,10 +243,11 @@ func (e *Engine) changeXattr(c Caller, id NodeID, f func(fd int) error) error {
 		return err
 	}
 	defer e.unpin(n)
-	if err := e.enterOn(c.Agent, target{n: n}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{n: n})
+	if err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	at, err := e.lockAttrs(n, nil)
 	if err != nil {
 		return err

@@ -55,10 +55,11 @@ func (e *Engine) openList(n *node) (int, error) {
 	if n.dir == nil {
 		return -1, unix.ENOTDIR
 	}
-	if err := e.enterOn("", target{n: n}); err != nil {
+	pass, err := e.enterOn("", target{n: n})
+	if err != nil {
 		return -1, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	f, err := e.useDir(n)
 	if err != nil {
 		return -1, err
@@ -81,10 +82,11 @@ func (e *Engine) CloseDir(d *Dir) {
 
 // SyncDir makes the entries of a directory durable, and the records of what they were.
 func (e *Engine) SyncDir(d *Dir) error {
-	if err := e.enterOp(); err != nil {
+	pass, err := e.enterOp()
+	if err != nil {
 		return err
 	}
-	e.leaveOp() // the disk is waited for outside
+	pass.leave() // the disk is waited for outside
 	if err := e.j.Sync(); err != nil {
 		return storeError("sync", err)
 	}
@@ -97,10 +99,11 @@ func (e *Engine) SyncDir(d *Dir) error {
 // Next gives the entry after a cookie (0: the first) to f, and goes on until f returns false or there is none left.
 // The entry that f refused comes again.
 func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
-	if err := e.enterOn("", target{n: d.n}); err != nil {
+	pass, err := e.enterOn("", target{n: d.n})
+	if err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fd < 0 {
@@ -162,10 +165,11 @@ func parseDirent(b []byte) (Dirent, int) {
 
 // LookupIn is Lookup of an entry of an open directory.
 func (e *Engine) LookupIn(d *Dir, name string) (Entry, error) {
-	if err := e.enterOn("", target{d.n, name}); err != nil {
+	pass, err := e.enterOn("", target{d.n, name})
+	if err != nil {
 		return Entry{}, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if d.fd < 0 {
 		return e.lookupMerged(d.n, name)
 	}

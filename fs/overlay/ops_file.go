@@ -42,10 +42,11 @@ func (e *Engine) openOnce(c Caller, n *node, flags uint32, killPrivs bool) (*Han
 	if flags&(unix.O_ACCMODE|unix.O_TRUNC) == unix.O_RDONLY {
 		agent = ""
 	}
-	if err := e.enterOn(agent, target{n: n}); err != nil {
+	pass, err := e.enterOn(agent, target{n: n})
+	if err != nil {
 		return nil, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	return e.open(c, n, flags, killPrivs)
 }
 
@@ -177,10 +178,11 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 
 // Read reads from an open file.
 func (e *Engine) Read(h *Handle, b []byte, off int64) (int, error) {
-	if err := e.enterOn("", target{n: h.n}); err != nil {
+	pass, err := e.enterOn("", target{n: h.n})
+	if err != nil {
 		return 0, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	c := Caller{Agent: h.agent, Proc: h.proc}
 	if !e.guarded(&c) {
 		return h.pread(e, b, off)
@@ -196,10 +198,11 @@ func (e *Engine) Read(h *Handle, b []byte, off int64) (int, error) {
 // Write writes to an open file, after what it overwrites was kept. With atEnd it appends, wherever the end is by now.
 func (e *Engine) Write(c Caller, h *Handle, b []byte, off int64, atEnd, killPrivs bool) (int, error) {
 	c.Agent = h.agent
-	if err := e.enterOn(c.Agent, target{n: h.n}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{n: h.n})
+	if err != nil {
 		return 0, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	if atEnd {
@@ -273,10 +276,11 @@ func (e *Engine) Fallocate(c Caller, h *Handle, mode uint32, off, length int64) 
 func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, source *node, f func() error) error {
 	caller := c // of the rest, who opened the file counts
 	c.Agent = h.agent
-	if err := e.enterOn(c.Agent, target{n: h.n}, target{n: source}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{n: h.n}, target{n: source})
+	if err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
 	if err := e.judgeOpen(&c, h, op, from, to); err != nil {
@@ -339,10 +343,11 @@ func (e *Engine) CopyRange(c Caller, from *Handle, off int64, to *Handle, at int
 
 // Seek is lseek(2) for SEEK_DATA and SEEK_HOLE.
 func (e *Engine) Seek(h *Handle, off int64, whence int) (int64, error) {
-	if err := e.enterOn("", target{n: h.n}); err != nil {
+	pass, err := e.enterOn("", target{n: h.n})
+	if err != nil {
 		return 0, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if h.fd < 0 {
 		return h.seekLow(off, whence)
 	}
@@ -367,10 +372,11 @@ func (e *Engine) Flush(h *Handle) error {
 // Sync makes a file durable, and before it the records of what it was, whoever wrote it by whatever handle. Durability:
 // power loss.
 func (e *Engine) Sync(h *Handle, dataOnly bool) error {
-	if err := e.enterOp(); err != nil {
+	pass, err := e.enterOp()
+	if err != nil {
 		return err
 	}
-	e.leaveOp() // the disk is waited for outside: the kernel holds the handle until it has the answer
+	pass.leave() // the disk is waited for outside: the kernel holds the handle until it has the answer
 	if h.fd < 0 {
 		return nil // there is nothing of it that a power cut could take
 	}

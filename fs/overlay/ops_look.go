@@ -24,10 +24,11 @@ func (e *Engine) Lookup(dir NodeID, name string) (Entry, error) {
 		return Entry{}, err
 	}
 	defer e.unpin(d)
-	if err := e.enterOn("", target{d, name}); err != nil {
+	pass, err := e.enterOn("", target{d, name})
+	if err != nil {
 		return Entry{}, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if reserved(d, name) {
 		return Entry{}, unix.ENOENT
 	}
@@ -49,10 +50,11 @@ func (e *Engine) LookupNode(id NodeID) (out Entry, err error) {
 		return out, err
 	}
 	defer e.unpin(n)
-	if err := e.enterOn("", target{n: n}); err != nil {
+	pass, err := e.enterOn("", target{n: n})
+	if err != nil {
 		return out, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if err := e.statAny(n, nil, &out.Stat); err != nil {
 		return out, err
 	}
@@ -132,10 +134,11 @@ func (e *Engine) GetAttr(id NodeID, h *Handle) (Stat, error) {
 		return st, err
 	}
 	defer e.unpin(n)
-	if err := e.enterOn("", target{n: n}); err != nil {
+	pass, err := e.enterOn("", target{n: n})
+	if err != nil {
 		return st, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	return st, e.statAny(n, h, &st)
 }
 
@@ -198,10 +201,11 @@ func (e *Engine) Readlink(id NodeID) ([]byte, error) {
 		return nil, err
 	}
 	defer e.unpin(n)
-	if err := e.enterOn("", target{n: n}); err != nil {
+	pass, err := e.enterOn("", target{n: n})
+	if err != nil {
 		return nil, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if n.low() {
 		return e.lower.readlink(n.from.ref)
 	}
@@ -225,10 +229,11 @@ func readlink(fd int) ([]byte, error) {
 // StatFS is the state of the filesystem that the workspace is on.
 func (e *Engine) StatFS() (unix.Statfs_t, error) {
 	var st unix.Statfs_t
-	if err := e.enterOp(); err != nil {
+	pass, err := e.enterOp()
+	if err != nil {
 		return st, err
 	}
-	defer e.leaveOp()
-	err := retry(func() error { return unix.Fstatfs(e.root, &st) })
+	defer pass.leave()
+	err = retry(func() error { return unix.Fstatfs(e.root, &st) })
 	return st, err
 }

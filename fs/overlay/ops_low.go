@@ -127,10 +127,11 @@ func (e *Engine) lowMeta(id NodeID) (m meta, low bool, err error) {
 		return m, true, err
 	}
 	defer e.unpin(n)
-	if err := e.enterOn("", target{n: n}); err != nil {
+	pass, err := e.enterOn("", target{n: n})
+	if err != nil {
 		return m, true, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if !n.low() {
 		return m, false, nil
 	}

@@ -24,10 +24,11 @@ func (e *Engine) make(c Caller, dir NodeID, name string, linked *node, f func(m 
 		return out, nil, err
 	}
 	defer e.unpin(d)
-	if err := e.enterOn(c.Agent, target{d, name}, target{n: linked}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{d, name}, target{n: linked})
+	if err != nil {
 		return out, nil, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	return e.makeIn(c, d, name, linked, f)
 }
 
@@ -185,10 +186,11 @@ func (e *Engine) Create(c Caller, dir NodeID, name string, flags, mode uint32) (
 		return Entry{}, nil, err
 	}
 	defer e.unpin(d)
-	if err := e.enterOn(c.Agent, target{d, name}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{d, name})
+	if err != nil {
 		return Entry{}, nil, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	fd := -1
 	out, n, err := e.makeIn(c, d, name, nil, func(m *maker) (err error) {
 		if flags&unix.O_DSYNC != 0 { // see commitFor
@@ -219,10 +221,11 @@ func (e *Engine) Tmpfile(c Caller, dir NodeID, flags, mode uint32) (Entry, *Hand
 		return Entry{}, nil, err
 	}
 	defer e.unpin(d)
-	if err := e.enterOn(c.Agent, target{n: d}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{n: d})
+	if err != nil {
 		return Entry{}, nil, err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	f, err := e.useDir(d)
 	if err != nil {
 		return Entry{}, nil, err

@@ -249,10 +249,11 @@ func (e *Engine) removeName(c Caller, dir NodeID, name string, isDir bool) error
 }
 
 func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
-	if err := e.enterOn(c.Agent, target{d, name}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{d, name})
+	if err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if reserved(d, name) {
 		return unix.EPERM
 	}

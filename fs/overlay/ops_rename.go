@@ -47,10 +47,11 @@ func (e *Engine) Rename(c Caller, fromDir NodeID, oldName string, toDir NodeID, 
 
 func (r *renaming) once(c Caller) (err error) {
 	e := r.e
-	if err := e.enterOn(c.Agent, target{r.from, r.old}, target{r.to, r.new}); err != nil {
+	pass, err := e.enterOn(c.Agent, target{r.from, r.old}, target{r.to, r.new})
+	if err != nil {
 		return err
 	}
-	defer e.leaveOp()
+	defer pass.leave()
 	if r.ff, err = e.useDir(r.from); err != nil {
 		return err
 	}
