@@ -50,7 +50,7 @@ func (e *Engine) Blame(path string) ([]Version, error) {
 	}
 	var out []Version
 	err = e.reading(func(*foot) error {
-		b := &blamer{e: e, found: map[tasktree.TaskID]*version{}}
+		b := &blamer{e: e, found: map[tasktree.TaskID]*version{}, idle: e.idleNow()}
 		there, err := b.line(parts)
 		if err != nil {
 			return err
@@ -119,6 +119,8 @@ type blamer struct {
 	gone  map[lead]bool  // renames that were followed
 	// making are the directories whose maker is being looked for: renames there and back lead round.
 	making map[lead]bool
+	// idle are files that tasks only seem to have touched.
+	idle map[tasktree.TaskID][]thing
 }
 
 // lead is something at a place where it came from.

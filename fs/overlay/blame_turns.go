@@ -109,7 +109,7 @@ func (b *blamer) shares(t thing, f func(id tasktree.TaskID, s share) error) erro
 		return err
 	}
 	for _, o := range all {
-		if _, has := b.e.Task(o.id); !has || b.e.isPruned(o.id) { // of what was pruned nothing is told
+		if _, has := b.e.Task(o.id); !has || b.e.isPruned(o.id) || slices.Contains(b.idle[o.id], t) { // of what was pruned nothing is told
 			continue
 		}
 		if err := f(o.id, o.s); err != nil {

@@ -17,6 +17,7 @@ type change struct {
 	epoch *firsts
 	// family is what is kept for tasks of the same family (kin.go).
 	family []*firsts
+	wrote  []wrote // by others, unseen, before it
 	b      journal.Batch
 
 	numbers []numbered
@@ -276,6 +277,9 @@ const holeBytes = 4 << 10
 // content changes, and its size. fd is open for reading. Preconditions: n.mu is held.
 func (ch *change) content(n *node, fd int, from, to int64) error {
 	kept := len(ch.contents)
+	if err := ch.unseen(n, from, to); err != nil {
+		return ch.unkept(err)
+	}
 	n.shared(ch.run.id)
 	err := ch.both(func(t *firsts) error { return ch.contentOf(t, n, fd, from, to) })
 	if err == nil && len(ch.contents) > kept {

@@ -23,6 +23,9 @@ func (ch *change) commit() error {
 	for _, k := range ch.numbers {
 		e.setOID(k.n, k.id)
 	}
+	for i := range ch.wrote {
+		ch.wrote[i].told()
+	}
 	return ch.all(func(t *firsts) error { t.mark(); return nil })
 }
 
@@ -90,5 +93,5 @@ func (ch *change) drop() {
 		return nil
 	})
 	ch.b.Reset()
-	ch.family, ch.numbers, ch.owns = nil, nil, nil
+	ch.family, ch.wrote, ch.numbers, ch.owns = nil, nil, nil, nil
 }

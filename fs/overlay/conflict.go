@@ -79,8 +79,8 @@ func (o strangers) later(k *tasktree.Task, s, mine share) bool {
 
 // contest finds what others have changed since the plan's tasks did: tasks of other agents that are not undone, with a
 // later share in the same thing, in an object that the plan takes away, or below a directory that it takes away. It looks
-// at records alone. Preconditions: what the plan changes is claimed.
-func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
+// at records alone. idle are things that the tasks only seem to have touched. Preconditions: what the plan changes is claimed.
+func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*contested, error) {
 	c := &contested{things: map[tasktree.TaskID][]thing{}}
 	e.tasks.mu.Lock()
 	alone := len(e.tasks.tree.Agents()) < 2
@@ -105,7 +105,7 @@ func (e *Engine) contest(p tasktree.Plan) (*contested, error) {
 			if err != nil {
 				return nil, storeError("look for conflicts", err)
 			}
-			if !found {
+			if !found || slices.Contains(idle[step.Task], t) {
 				continue
 			}
 			mine, err := decodeShare(v)

@@ -21,6 +21,7 @@ type Handle struct {
 	// rewrites: the handle opened a window of rewriting.
 	rewrites bool   // +checklocks:node.mu
 	armed    *armed // +checklocks:taskTable.mu what it could change since a move
+	watch    unseenState
 	ended    func() // called when nothing is left of it; nil: nobody asks
 }
 
@@ -151,6 +152,7 @@ func (e *Engine) Release(h *Handle) {
 		return
 	}
 	e.settleWriter(h)
+	e.settle(h, handleEnds)
 	h.n.mu.Lock()
 	e.closedLocked(h)
 	h.n.mu.Unlock()

@@ -125,6 +125,7 @@ func (e *Engine) sweepAll() {
 // endMapped ends a handle that stayed, and that is in the table of those no more.
 func (e *Engine) endMapped(h *Handle) {
 	e.settleWriter(h)
+	e.settle(h, handleEnds)
 	e.writers.drop(h)
 	unix.Close(h.fd)
 	h.end(e)

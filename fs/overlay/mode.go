@@ -31,6 +31,7 @@ type opening struct {
 	cached      bool  // it is open elsewhere so that the kernel may cache it
 	low         bool  // a fork reads what it was made of: it cannot change before all who open it for writing come here
 	fresh       bool  // this open empties it
+	beside      bool  // another agent may write to it unseen: who writes what is known only if this one is seen
 	privileged  bool  // it is setuid, setgid or has capabilities: a write takes them away, and must be seen for that
 }
 
@@ -61,7 +62,7 @@ func (o opening) how() how {
 		return how{mode: Direct, backed: o.passing}
 	case o.guarded && writes && !o.fresh:
 		return how{mode: Direct, keep: both && o.passing, backed: o.passing || !both}
-	case writes && o.privileged:
+	case writes && (o.privileged || o.beside):
 		return how{mode: Direct, keep: both, backed: true}
 	case !writes, o.kept:
 		return how{mode: Passthrough}

@@ -183,7 +183,11 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 	if err := e.claimPlan(own, p); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
-	c, err := e.contest(p)
+	if err := e.unseenMoves(own); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	idle := e.idleThings(own)
+	c, err := e.contest(p, idle)
 	if err == nil && o.Protect {
 		err = e.protectPlan(c, &p)
 	}
@@ -208,6 +212,7 @@ func (e *Engine) moveNow(op string, a tasktree.Agent, o MoveOptions, own *claim,
 			return MoveResult{}, Changes{}, err
 		}
 	}
+	m.leaveIdle(idle)
 	res, told, err := e.carryOut(op, m)
 	if err == nil {
 		e.setConflicts(o.By, nil)
@@ -230,6 +235,7 @@ func (e *Engine) carryOut(op string, m *mover) (MoveResult, Changes, error) {
 	for _, l := range p.Lines() {
 		e.armWriters(l.Agent)
 	}
+	e.movedUnseen(m)
 	told := m.changes()
 	e.learnMove(m, told)
 	res.Paths = m.paths(told)
@@ -265,6 +271,7 @@ type mover struct {
 	resumed bool
 	// skip are things of the plan's tasks that stay as they are.
 	skip map[tasktree.TaskID][]thing
+	idle map[tasktree.TaskID][]thing // those of skip that their tasks never touched
 	// made is the task that is recorded with the move, and goes if the move is taken back; 0: none.
 	made  tasktree.TaskID
 	makes *images       // the made task's

@@ -87,6 +87,11 @@ func (m *mover) finish() error {
 			return err
 		}
 	}
+	for task, things := range m.idle {
+		for _, t := range things {
+			b.Delete(t.key(task))
+		}
+	}
 	b.Delete(moveKey(m.num))
 	if err := e.j.Commit(&b); err != nil {
 		return storeError("end a move", err)

@@ -80,6 +80,9 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr, st *Stat
 	if err := ch.commit(); err != nil {
 		return err
 	}
+	if n.dir == nil {
+		defer e.accord(n)
+	}
 	if err := e.point("set attributes"); err != nil {
 		return err
 	}
@@ -111,6 +114,11 @@ func (ch *change) ownMeta(n *node, fd int) error {
 	}
 	if self == 0 {
 		return nil
+	}
+	if n.dir == nil {
+		if err := ch.unseen(n, 0, 0); err != nil {
+			return ch.unkept(err)
+		}
 	}
 	err = ch.both(func(t *firsts) error {
 		if t.made(n) {

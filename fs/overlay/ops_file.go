@@ -118,6 +118,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		return nil, err
 	}
 	o.privileged = privileged(fd, &st)
+	o.beside = e.unseenByOther(n, c.Agent)
 	h.privileged = o.privileged
 	trunc := o.fresh
 	if trunc {
@@ -154,6 +155,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		}
 	}
 	if trunc {
+		defer e.accord(n)
 		if err := e.point("truncate"); err != nil {
 			return nil, err
 		}
@@ -172,6 +174,9 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		}
 	}
 	e.opened(h)
+	if !trunc {
+		h.watch.settled(&st)
+	}
 	e.learnOpen(&c, h, trunc)
 	return h, nil
 }
@@ -225,6 +230,7 @@ func (e *Engine) Write(c Caller, h *Handle, b []byte, off int64, atEnd, killPriv
 	if err := ch.commitFor(h); err != nil {
 		return 0, err
 	}
+	defer e.accord(h.n)
 	if err := e.point("write"); err != nil {
 		return 0, err
 	}
@@ -296,6 +302,7 @@ func (e *Engine) overwrite(c Caller, h *Handle, op guard.Op, from, to int64, sou
 	if err := ch.commitFor(h); err != nil {
 		return err
 	}
+	defer e.accord(h.n)
 	if err := e.point("write"); err != nil {
 		return err
 	}

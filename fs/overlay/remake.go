@@ -32,6 +32,10 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
+	if err := e.unseenMoves(own); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
+	idle := e.idleThings(own)
 	im, err := e.wanted(own, want)
 	if err != nil {
 		return MoveResult{}, Changes{}, err
@@ -41,6 +45,7 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 		e.dropCopies(im)
 		return MoveResult{}, Changes{}, err
 	}
+	m.leaveIdle(idle)
 	return e.carryOut(op, m)
 }
 

@@ -307,15 +307,15 @@ func (e *Engine) BeginTask(a tasktree.Agent, title string) (tasktree.TaskID, err
 		return 0, err
 	}
 	defer e.unclaim(own)
+	e.settleAll(a, taskEnds)
 	e.tasks.mu.Lock()
 	id, err := e.beginLocked(a, title, false)
 	e.tasks.mu.Unlock()
 	if err != nil {
+		e.captureAgain(a)
 		return 0, err
 	}
-	if err := e.captureWriters(a); err != nil {
-		e.log.Warn("files open for writing across the beginning of a task", "agent", a, "task", id, "err", err)
-	}
+	e.captureAgain(a)
 	e.event("task agent=%s task=%d title=%s", a, id, quoted(title))
 	return id, nil
 }

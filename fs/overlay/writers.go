@@ -5,7 +5,6 @@ import (
 
 	"github.com/ttfs/ttfs/journal"
 	"github.com/ttfs/ttfs/tasktree"
-	"golang.org/x/sys/unix"
 )
 
 // The kernel writes to a file that is open for passthrough without asking. Within a task that loses nothing: all of the
@@ -56,7 +55,7 @@ type armed struct {
 	id   OID
 	was  content
 	meta meta
-	time unix.StatxTimestamp // its ctime then
+	seq  uint64 // when that was: who touches it later has touched what is written after the move
 }
 
 // captureWriters keeps, for the agent's new task, what it could change without being seen. Preconditions: the agent is
@@ -72,6 +71,13 @@ func (e *Engine) captureWriters(a tasktree.Agent) error {
 	return first
 }
 
+// captureAgain is captureWriters for who goes on all the same.
+func (e *Engine) captureAgain(a tasktree.Agent) {
+	if err := e.captureWriters(a); err != nil {
+		e.log.Warn("files open for writing across the beginning of a task", "agent", a, "err", err)
+	}
+}
+
 func (e *Engine) captureWriter(h *Handle) error {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()
@@ -79,10 +85,24 @@ func (e *Engine) captureWriter(h *Handle) error {
 	if err != nil {
 		return err
 	}
+	id, err := e.oidOf(h.n)
+	if err != nil || h.watch.idleIn() == ch.run.id { // by another handle
+		return err
+	}
+	first := id == 0 || ch.run.coverage(id) == nil
 	if err := ch.content(h.n, h.fd, 0, 1<<62); err != nil {
 		return err
 	}
-	return ch.commitFor(h)
+	if err := ch.commitFor(h); err != nil || !first {
+		return err
+	}
+	for _, o := range e.unseenOn(h.n) {
+		if o.agent == h.agent {
+			o.watch.setIdle(ch.run.id)
+		}
+	}
+	e.accord(h.n)
+	return nil
 }
 
 // armWriters keeps the files that an agent has open for passthrough writing as a move left them. Preconditions: the agent
@@ -125,13 +145,18 @@ func (e *Engine) arm(h *Handle) error {
 	if err != nil {
 		return err
 	}
+	seq, err := e.nextSeq()
+	if err != nil {
+		return err
+	}
 	pieces, err := e.capture(h.fd, []span{{0, int64(st.Size)}})
 	if err != nil {
 		return err
 	}
 	e.tasks.mu.Lock()
 	defer e.tasks.mu.Unlock()
-	h.armed = &armed{id: id, was: content{size: int64(st.Size), pieces: pieces}, meta: m, time: st.Ctime}
+	h.armed = &armed{id: id, was: content{size: int64(st.Size), pieces: pieces}, meta: m, seq: seq}
+	h.watch.armed(&st)
 	return nil
 }
 
@@ -168,10 +193,20 @@ func (e *Engine) armedCopies() map[copyID]bool {
 	return out
 }
 
-// written says whether an armed file was written to.
-func (h *Handle) written() bool {
+// written says when an armed file was written to; 0: it was not.
+func (e *Engine) written(h *Handle) uint64 {
 	var st Stat
-	return h.armed != nil && statAt(h.fd, "", &st) == nil && st.Ctime != h.armed.time
+	if h.armed == nil || statAt(h.fd, "", &st) != nil {
+		return 0
+	}
+	if h.watch.differs(&st) {
+		if err := e.wroteLater(h, &st); err != nil {
+			return h.armed.seq
+		}
+	}
+	h.watch.mu.Lock()
+	defer h.watch.mu.Unlock()
+	return h.watch.wrote
 }
 
 // attachArmed makes what was kept of the agent's armed files images of the task that begins. It returns them.
@@ -191,6 +226,14 @@ func (e *Engine) attachArmed(b *journal.Batch, a tasktree.Agent, id tasktree.Tas
 		im := newImages()
 		im.contents[h.armed.id], im.metas[h.armed.id] = &h.armed.was, h.armed.meta
 		im.put(b, nil, id)
+		s := share{h.armed.seq, h.armed.seq, h.armed.seq, h.armed.seq}
+		if at := e.written(h); at != 0 {
+			s.last, s.madeLast = at, at
+			h.watch.setIdle(0)
+		} else {
+			h.watch.setIdle(id)
+		}
+		b.Put(thing{obj: h.armed.id}.key(id), s.encode())
 		out = append(out, h)
 	}
 	return out
@@ -203,6 +246,7 @@ func disarm(r *run, all []*Handle) {
 		cov.add(0, cov.size)
 		r.setCoverage(h.armed.id, cov)
 		r.markMeta(h.armed.id)
+		r.shares(thing{obj: h.armed.id})
 		h.armed = nil
 	}
 }
@@ -214,9 +258,9 @@ func (e *Engine) settleWriter(h *Handle) {
 		return
 	}
 	e.tasks.mu.Lock()
-	written := h.written()
+	written := e.written(h)
 	e.tasks.mu.Unlock()
-	if written {
+	if written != 0 {
 		if _, err := e.enter(Caller{Agent: h.agent}); err != nil {
 			e.log.Warn("what was written after a move could not be given a task", "err", err)
 		}

@@ -1,0 +1,123 @@
+package overlay
+
+import (
+	"slices"
+
+	"github.com/ttfs/ttfs/tasktree"
+)
+
+// settleAll is settleUnseen for all handles of an agent.
+func (e *Engine) settleAll(a tasktree.Agent, when settling) {
+	for _, h := range e.writers.of(a) {
+		e.settle(h, when)
+	}
+}
+
+// settle is settleUnseen for who goes on all the same.
+func (e *Engine) settle(h *Handle, when settling) {
+	if err := e.settleUnseen(h, when); err != nil {
+		e.log.Warn("what was written unseen could not be told", "agent", h.agent, "err", err)
+	}
+}
+
+// unseenMoves tells, before a move looks for conflicts, what agents that do not move have written unseen. Preconditions: what
+// the move changes is claimed.
+func (e *Engine) unseenMoves(own *claim) error {
+	for _, h := range e.writers.everybody() {
+		if _, moves := own.agents[h.agent]; moves {
+			continue
+		}
+		if err := e.unseenMove(own, h.n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) unseenMove(own *claim, n *node) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ch := &change{e: e, firsts: firsts{run: newRun(0, "")}}
+	for _, h := range e.unseenOn(n) { // one that is not among them may be closed by now
+		if _, moves := own.agents[h.agent]; moves {
+			continue
+		}
+		if err := ch.unseenBy(n, h, 0, 0); err != nil {
+			return ch.unkept(err)
+		}
+	}
+	if len(ch.wrote) == 0 {
+		return nil
+	}
+	return ch.commit()
+}
+
+// movedUnseen says of the files that a move changed that nobody has written to them unseen since.
+func (e *Engine) movedUnseen(m *mover) {
+	for _, h := range e.writers.everybody() {
+		id, err := e.oidOf(h.n)
+		if err != nil || id == 0 {
+			continue
+		}
+		_, content := m.seen.contents[id]
+		if _, meta := m.seen.metas[id]; content || meta {
+			h.n.mu.Lock()
+			e.accord(h.n)
+			h.n.mu.Unlock()
+		}
+	}
+}
+
+// idleThings are, by task, the files that tasks of the agents that move have only because they were open when the task
+// began. Preconditions: the agents are claimed.
+func (e *Engine) idleThings(own *claim) map[tasktree.TaskID][]thing {
+	for a := range own.agents {
+		e.settleAll(a, taskMoves)
+	}
+	out := map[tasktree.TaskID][]thing{}
+	for _, h := range e.writers.everybody() {
+		if _, moves := own.agents[h.agent]; moves {
+			e.idleThing(h, out)
+		}
+	}
+	return out
+}
+
+// idleNow are those of all agents, as they are at this moment.
+func (e *Engine) idleNow() map[tasktree.TaskID][]thing {
+	out := map[tasktree.TaskID][]thing{}
+	for _, h := range e.writers.everybody() {
+		e.idleThing(h, out)
+	}
+	return out
+}
+
+func (e *Engine) idleThing(h *Handle, out map[tasktree.TaskID][]thing) {
+	task := h.watch.idleIn()
+	if task == 0 {
+		return
+	}
+	if id, err := e.oidOf(h.n); err == nil && id != 0 {
+		out[task] = append(out[task], thing{obj: id})
+	}
+}
+
+// leaveIdle leaves files alone that tasks only seem to have touched: they are not theirs any more when the move ends. What is
+// written to them after it is kept as of then (armWriters).
+func (m *mover) leaveIdle(idle map[tasktree.TaskID][]thing) {
+	if len(idle) == 0 {
+		return
+	}
+	all := map[tasktree.TaskID][]thing{}
+	for task, things := range m.skip {
+		all[task] = things
+	}
+	for task, things := range idle {
+		for _, t := range things {
+			if !slices.Contains(all[task], t) {
+				all[task] = append(slices.Clone(all[task]), t)
+			}
+		}
+	}
+	m.skip, m.idle = all, idle
+}
