@@ -123,7 +123,7 @@ func (k *claiming) within(o *claiming) bool {
 		subset(k.chain, o.chain) && subset(k.names, o.names)
 }
 
-func subset[K comparable](a, b map[K]struct{}) bool {
+func subset[K comparable, V any](a, b map[K]V) bool {
 	for k := range a {
 		if _, has := b[k]; !has {
 			return false

@@ -24,7 +24,7 @@
 //
 // # Locks
 //
-//	Engine.pruneMu          one prune or sweep, and closing
+//	Engine.pruneMu          write: one prune or sweep, and closing; read: a merge
 //	Engine.past            write: who gives up history; read: who reads it
 //	 Engine.gate           one operation is counted; who holds everything waits for all, who claims something for the older ones
 //	  Engine.renames       write: a rename between directories; read: the removal of a directory

@@ -64,6 +64,8 @@ type Options struct {
 
 	// fork is the whole name of the fork that this is, with those above it and slashes between; "" for the workspace itself.
 	fork ForkName
+	// tidyAside has tidy work in the background though there are points.
+	tidyAside bool
 	// lower is the frozen tree of the engine that this one is a fork of, and blobMu that engine's.
 	lower  *lower
 	blobMu *sync.RWMutex
@@ -183,7 +185,7 @@ type Engine struct {
 
 	indexFailed bool // only the archiver looks at it: it was told that the journal's index fails
 
-	pruneMu sync.Mutex    // one prune or sweep at a time; above the gate
+	pruneMu sync.RWMutex  // write: one prune or sweep, closing; read: who keeps what no record names yet; above the gate
 	ending  atomic.Bool   // Close was called: a prune ends where it is
 	moves   atomic.Uint64 // gives numbers to moves
 	moving  atomic.Int64  // how many moves are under way

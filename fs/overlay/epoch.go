@@ -36,9 +36,6 @@ type epochTable struct {
 	// newest is where images go; nil when there is no fork.
 	newest atomic.Pointer[run]
 
-	// freezing is held by a step of a move from when it looks what the newest epoch has until that has the step's.
-	freezing sync.Mutex
-
 	mu     sync.RWMutex
 	live   []epoch        // +checklocks:mu ascending
 	last   epoch          // +checklocks:mu the greatest number that was ever given

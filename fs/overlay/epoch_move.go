@@ -8,20 +8,19 @@ import (
 
 // freezeStep keeps for the newest epoch what a step of a move is about to change and it has not yet, in the step's own
 // record. mark makes it the epoch's when that is committed; else drop lets the copies go. Preconditions: s.have is made.
+//
+// Moves that run beside one another share nothing but the times of directories. Both may find that the epoch has none yet: then
+// neither had changed anything when it read them, since what one changes it has marked before, and both keep the same.
 func (s *step) freezeStep(b *journal.Batch) (mark, drop func(), err error) {
 	e := s.e
 	r := e.epochs.newest.Load()
 	if r == nil {
 		return func() {}, func() {}, nil
 	}
-	e.epochs.freezing.Lock() // until mark or drop
 	im, t := newImages(), &firsts{run: r}
 	s.setMoving(true) // those that got a number now have no record yet
 	defer s.setMoving(false)
-	letGo := func() {
-		s.e.dropCopies(im)
-		e.epochs.freezing.Unlock()
-	}
+	letGo := func() { s.e.dropCopies(im) }
 	defer func() {
 		if err != nil {
 			letGo()
@@ -53,7 +52,7 @@ func (s *step) freezeStep(b *journal.Batch) (mark, drop func(), err error) {
 		t.contents = append(t.contents, c)
 	}
 	im.put(b, nil, r.id)
-	return func() { t.mark(); e.epochs.freezing.Unlock() }, letGo, nil
+	return t.mark, letGo, nil
 }
 
 // freezeLinks keeps how many names a file has, if the epoch has not.

@@ -28,7 +28,7 @@ const trimBatch = 256
 var errEnough = errors.New("enough")
 
 // trimEpochs lets go of the epochs that no fork needs; endEpochs then drops their images. After a death in between it is done
-// at the next open. Preconditions: exclusive, and forks.mu is held.
+// at the next open. Preconditions: exclusive, and forks.changing is held.
 func (e *Engine) trimEpochs() {
 	t := &e.epochs
 	needed := e.forks.oldest()
@@ -45,18 +45,19 @@ func (e *Engine) trimEpochs() {
 	}
 }
 
-// needEpochs notes which epochs forks need. Preconditions: forks.mu is held.
+// needEpochs notes which epochs forks need. Preconditions: forks.changing is held.
 func (e *Engine) needEpochs() {
+	needed := map[epoch]bool{}
+	for _, f := range e.forks.list() {
+		needed[f.epoch] = true
+	}
 	e.epochs.mu.Lock()
 	defer e.epochs.mu.Unlock()
-	e.epochs.needed = map[epoch]bool{}
-	for _, f := range e.forks.all {
-		e.epochs.needed[f.epoch] = true
-	}
+	e.epochs.needed = needed
 }
 
 // endEpochs drops what is kept for no fork, and removes what is left of discarded ones. What fails is tried again at the next
-// open. Preconditions: neither pruneMu nor past is held.
+// open. Preconditions: past is not held.
 func (e *Engine) endEpochs() error {
 	if err := e.removeGone(); err != nil {
 		return storeError("remove a fork", err)
@@ -72,7 +73,10 @@ func (e *Engine) endEpochs() error {
 
 // endEpoch does a part of it.
 func (e *Engine) endEpoch() (more bool, err error) {
-	e.pruneMu.Lock() // a sweep would not find what is on its way from one key to another
+	// A sweep would not find what is on its way from one key to another. Who waited here for a merge would keep back the others.
+	if !e.pruneMu.TryLock() {
+		return false, nil // who has it asks for it to be done
+	}
 	defer e.pruneMu.Unlock()
 	if e.closed.Load() {
 		return false, nil

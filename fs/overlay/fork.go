@@ -3,6 +3,7 @@ package overlay
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -65,24 +66,67 @@ const atBit = tasktree.TaskID(1) << 62
 
 func (f *ForkInfo) run() tasktree.TaskID { return tasktree.TaskID(f.num) | atBit }
 
+// forkTable is the forks that there are. A merge holds its fork's work and nothing of the table: who makes, lists or looks for
+// others meanwhile does not wait for it.
 type forkTable struct {
-	mu   sync.Mutex
-	all  map[ForkName]*fork // +checklocks:mu
-	last uint64             // +checklocks:mu
+	// changing is held by who makes a fork or takes one out, from when its epoch is chosen until all tells of it. It may wait
+	// for the moves under way, so nobody holds it who only looks. A fork's work is taken before it.
+	changing sync.Mutex
+
+	mu   sync.Mutex         // held for no time
+	all  map[ForkName]*fork // +checklocks:mu changed under changing
+	last uint64             // +checklocks:changing
 }
 
 type fork struct {
 	ForkInfo
-	e   *Engine
-	err error // why it is not open
+	work sync.Mutex // one merge of it, or its discarding
+	e    *Engine    // changed under the table's mu and work
+	err  error      // why it is not open
 	// refused is why the last merge was refused.
-	refused []ConflictEntry
+	refused []ConflictEntry // +checklocks:forkTable.mu
 }
 
-// oldest is the oldest epoch that a fork needs; 0: none. Preconditions: mu is held.
+// get is a fork of a name; nil: there is none.
+func (t *forkTable) get(name ForkName) *fork {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[name]
+}
+
+// hold is a fork of a name, with its work held; nil, and nothing held: there is none.
+func (t *forkTable) hold(name ForkName) *fork {
+	for {
+		f := t.get(name)
+		if f == nil {
+			return nil
+		}
+		f.work.Lock()
+		if t.get(name) == f {
+			return f
+		}
+		f.work.Unlock() // it was discarded meanwhile
+	}
+}
+
+// list is every fork.
+func (t *forkTable) list() []*fork {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.all))
+}
+
+// opened notes the engine of a fork, or why there is none. Preconditions: f.work is held, or nobody knows f.
+func (t *forkTable) opened(f *fork, e *Engine, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f.e, f.err = e, err
+}
+
+// oldest is the oldest epoch that a fork needs; 0: none.
 func (t *forkTable) oldest() epoch {
 	var out epoch
-	for _, f := range t.all {
+	for _, f := range t.list() {
 		if out == 0 || f.epoch < out {
 			out = f.epoch
 		}
@@ -97,9 +141,12 @@ func (e *Engine) Fork(o ForkOptions) (*Engine, error) {
 		return nil, fail("fork", string(o.Name), Invalid, errors.New("a name is 1 to 64 letters, digits, dots, dashes and underscores, and does not start with a dot"))
 	}
 	t := &e.forks
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all[o.Name] != nil {
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	if e.ending.Load() {
+		return nil, fail("fork", string(o.Name), Closed, nil)
+	}
+	if t.get(o.Name) != nil {
 		return nil, fail("fork", string(o.Name), Exists, errors.New("`discard` it, or take another name"))
 	}
 	if o.Under == 0 {
@@ -119,10 +166,12 @@ func (e *Engine) Fork(o ForkOptions) (*Engine, error) {
 		e.cleanForks()
 		return nil, err
 	}
+	t.mu.Lock()
 	if t.all == nil {
 		t.all = map[ForkName]*fork{}
 	}
 	t.all[o.Name] = f
+	t.mu.Unlock()
 	e.needEpochs()
 	e.tidy()
 	e.event("fork agent=%s fork=%s parent=%s under=%d", quoted(o.Agent), o.Name, quoted(o.Parent), o.Under)
@@ -131,7 +180,7 @@ func (e *Engine) Fork(o ForkOptions) (*Engine, error) {
 
 // addFork records a fork of what is there now.
 func (e *Engine) addFork(f *fork) error {
-	defer e.exclusive()()
+	defer e.exclusiveAside()()
 	if err := e.mayMove("fork", MoveOptions{}); err != nil {
 		return err
 	}
@@ -217,12 +266,11 @@ func (e *Engine) Forks() []ForkInfo {
 // next open, or was not begun.
 func (e *Engine) Discard(name ForkName, force bool) error {
 	t := &e.forks
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.all[name]
+	f := t.hold(name)
 	if f == nil {
 		return fail("discard", string(name), NoFork, nil)
 	}
+	defer f.work.Unlock()
 	if f.e != nil {
 		if err := f.e.idle(); err != nil && !force {
 			return fail("discard", string(name), Locked, err)
@@ -231,14 +279,16 @@ func (e *Engine) Discard(name ForkName, force bool) error {
 			e.log.Warn("a fork that is discarded was not closed in good order", "fork", name, "err", err)
 		}
 	}
+	t.changing.Lock()
+	defer t.changing.Unlock()
 	if err := e.forgetFork(f); err != nil {
-		var again error
-		if f.e, again = e.openFork(&f.ForkInfo); again != nil {
-			f.e, f.err = nil, again
-		}
+		child, again := e.openFork(&f.ForkInfo)
+		t.opened(f, child, again)
 		return err
 	}
+	t.mu.Lock()
 	delete(t.all, name)
+	t.mu.Unlock()
 	e.event("discard agent=%s fork=%s", quoted(f.Agent), name)
 	e.cleanForks()
 	return nil
@@ -246,10 +296,7 @@ func (e *Engine) Discard(name ForkName, force bool) error {
 
 // idle says why a fork is in use.
 func (e *Engine) idle() error {
-	e.forks.mu.Lock()
-	nested := len(e.forks.all)
-	e.forks.mu.Unlock()
-	if nested > 0 {
+	if nested := len(e.forks.list()); nested > 0 {
 		return fmt.Errorf("it has %d forks of its own: discard those first, or use force", nested)
 	}
 	if n := e.opens.Load(); n > 0 {

@@ -94,35 +94,40 @@ func (e *Engine) openFork(f *ForkInfo) (*Engine, error) {
 // nobody from the workspace.
 func (e *Engine) openForks() error {
 	t := &e.forks
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.all = map[ForkName]*fork{}
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	all := map[ForkName]*fork{}
 	err := e.j.Scan([]byte{kFork}, func(k, v []byte) error {
 		f, err := decodeFork(ForkName(k[1:]), v)
-		t.all[f.Name] = &fork{ForkInfo: f}
+		all[f.Name] = &fork{ForkInfo: f}
 		t.last = max(t.last, f.num)
 		return err
 	})
 	if err != nil {
 		return fail("open", "the forks", Damaged, err)
 	}
-	for _, f := range t.all {
-		if f.e, f.err = e.openFork(&f.ForkInfo); f.err != nil {
-			e.log.Error("a fork cannot be opened; the workspace is served without it", "fork", f.Name, "err", f.err)
+	for _, f := range all {
+		child, err := e.openFork(&f.ForkInfo)
+		if err != nil {
+			e.log.Error("a fork cannot be opened; the workspace is served without it", "fork", f.Name, "err", err)
 		}
+		t.opened(f, child, err)
 	}
+	t.mu.Lock()
+	t.all = all
+	t.mu.Unlock()
 	if !e.opt.ReadOnly {
 		e.cleanForks()
 	}
 	return nil
 }
 
-// cleanForks has go what no fork needs. Preconditions: forks.mu is held.
+// cleanForks has go what no fork needs. Preconditions: forks.changing is held.
 func (e *Engine) cleanForks() {
-	release := e.exclusive()
+	release := e.exclusiveAside()
 	e.trimEpochs()
 	release()
-	gone, err := e.leftovers(func(name string) bool { return name[0] != '.' && e.forks.all[ForkName(name)] == nil })
+	gone, err := e.leftovers(func(name string) bool { return name[0] != '.' && e.forks.get(ForkName(name)) == nil })
 	for _, name := range gone {
 		err = errors.Join(err, e.forkGone(name))
 	}
@@ -148,7 +153,7 @@ func (e *Engine) leftovers(f func(name string) bool) (out []string, err error) {
 
 // tidy has endEpochs done in the background; where tests stop the world at points, by the caller.
 func (e *Engine) tidy() {
-	if e.opt.point == nil && e.arch.tidy != nil {
+	if (e.opt.point == nil || e.opt.tidyAside) && e.arch.tidy != nil {
 		select {
 		case e.arch.tidy <- struct{}{}:
 		default: // somebody has asked already
@@ -160,16 +165,20 @@ func (e *Engine) tidy() {
 	}
 }
 
+// closeForks closes those that there are; no others are made any more, since the engine is ending.
 func (e *Engine) closeForks() error {
 	t := &e.forks
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.changing.Lock() // whoever is making one
+	all := t.list()
+	t.changing.Unlock()
 	var errs []error
-	for _, f := range t.all {
+	for _, f := range all {
+		f.work.Lock()
 		if f.e != nil {
 			errs = append(errs, f.e.Close())
-			f.e, f.err = nil, fail("fork", string(f.Name), Closed, nil)
+			t.opened(f, nil, fail("fork", string(f.Name), Closed, nil))
 		}
+		f.work.Unlock()
 	}
 	return errors.Join(errs...)
 }

@@ -49,6 +49,10 @@ const (
 	kMergedAt  = 'b' // directory, name -> the fork's object there at the last merge, and the parent's after it
 	kMergedAs  = 'm' // object          -> the parent's, and what was in it at the last merge
 	mergedText = 1 << 20
+
+	// mergeInline is how many bytes of content a merge's record has at most, for what goes in and for the fork to remember each:
+	// the rest are blobs. A record is held in memory, and bounded.
+	mergeInline = 32 << 20
 )
 
 // Merge brings what a fork changed since it was made, or since the last merge, into this tree, as one task of the merging
@@ -56,13 +60,12 @@ const (
 // NoFork; Conflict, with the paths in ConflictsOf, and nothing has changed; those of Switch. Where there is nothing to bring, no task
 // is made: To is From.
 func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
-	t := &e.forks
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.all[name]
-	switch {
-	case f == nil:
+	f := e.forks.hold(name)
+	if f == nil {
 		return MoveResult{}, fail("merge", string(name), NoFork, nil)
+	}
+	defer f.work.Unlock()
+	switch {
 	case f.e == nil:
 		return MoveResult{}, fail("merge", string(name), IO, f.err)
 	case o.Force != PreferNone && o.Force != PreferMine && o.Force != PreferTheirs:
@@ -72,8 +75,13 @@ func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
 		o.Agent = f.Parent
 	}
 	// What is put into hold and made blobs now is named in the journal only when the task is recorded.
-	e.pruneMu.Lock()
-	defer e.pruneMu.Unlock()
+	defer e.tidy()
+	e.pruneMu.RLock()
+	defer e.pruneMu.RUnlock()
+	if e.lower != nil { // the blobs are the workspace's, whose pruneMu is another
+		e.blobMu.RLock()
+		defer e.blobMu.RUnlock()
+	}
 	defer e.keepOpen()()
 	defer f.e.keepOpen()()
 	m := &merge{p: e, f: f.e, info: &f.ForkInfo, o: o, made: map[OID]OID{}}
@@ -82,7 +90,9 @@ func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
 		return MoveResult{}, storeError("merge", err)
 	}
 	res, told, err := m.settle()
+	e.forks.mu.Lock()
 	f.refused = m.conflicts
+	e.forks.mu.Unlock()
 	if err != nil || o.DryRun || res.From == res.To {
 		m.forget()
 		return res, err
@@ -114,11 +124,13 @@ type merge struct {
 	made     map[OID]OID        // new objects, by the fork's number
 	held     []OID              // those of the parent that are in hold
 	of       map[OID]OID        // the fork's objects, by the parent's number
+	parent   map[OID]OID        // the parent's, by the fork's number, as they were when the merge began
 	recorded map[OID]*mergeBase // what the last merge left, by the parent's number
 	b        journal.Batch      // what the fork is to remember, without the prefix of its part
 
 	later     journal.Batch // the same, as far as it depends on the parent
 	put       bool          // blobs were
+	inline    int64         // bytes of content in the record
 	images    *images
 	conflicts []ConflictEntry
 	now       *view

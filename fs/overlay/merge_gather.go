@@ -14,7 +14,6 @@ type mergeObject struct {
 	fork, parent OID
 	path         string
 	at           spot     // where the fork has it
-	dir          OID      // of the parent, where the base has it at the same name; 0: it does not
 	bytes        *content // the fork's, whole; nil: not changed
 	meta         meta     // the fork's
 	base         meta
@@ -24,7 +23,7 @@ type mergeObject struct {
 // gather finds what the fork changed.
 func (m *merge) gather() error {
 	defer m.f.exclusive()()
-	m.of, m.recorded = map[OID]OID{}, map[OID]*mergeBase{}
+	m.of, m.parent, m.recorded = map[OID]OID{}, map[OID]OID{}, map[OID]*mergeBase{}
 	objects, err := m.bases()
 	if err != nil {
 		return err
@@ -53,13 +52,12 @@ func (m *merge) gather() error {
 
 // bases reads what each object of the fork is in the parent, and what it was at the last merge.
 func (m *merge) bases() (objects []OID, err error) {
-	seen := map[OID]bool{}
 	add := func(fork, parent OID) {
 		m.of[parent] = fork
-		if !seen[fork] {
-			seen[fork] = true
+		if _, seen := m.parent[fork]; !seen {
 			objects = append(objects, fork)
 		}
+		m.parent[fork] = parent // what was merged goes before what it was raised from
 	}
 	err = m.f.j.Scan([]byte{kOrigin}, func(k, v []byte) error {
 		d := dec{b: v}
@@ -86,6 +84,9 @@ func (m *merge) inParent(fork OID) (OID, error) {
 		return fork, nil
 	}
 	if id := m.made[fork]; id != 0 {
+		return id, nil
+	}
+	if id, has := m.parent[fork]; has {
 		return id, nil
 	}
 	v, found, err := m.f.j.Get(key(kMergedAs, uint64(fork)))
@@ -189,35 +190,27 @@ func (m *merge) gatherMade(live *view, id OID) error {
 	return nil
 }
 
-// wasAt is what the parent had at a name of the fork's at the last merge, or when the fork was made.
-func (m *merge) wasAt(at spot, dir OID) (OID, error) {
-	v, merged, err := m.f.j.Get(append(key(kMergedAt, uint64(at.dir)), at.name...))
-	if err != nil {
-		return 0, err
-	}
-	if merged {
-		d := dec{b: v}
-		d.u()
-		return OID(d.u()), d.err
-	}
-	return m.baseAt(at.dir, dir, at.name)
+// baseAt is what the fork was made of has at a name of one of its directories; 0 for nothing. dir is what the parent has of
+// the directory.
+func (m *merge) baseAt(fork, dir OID, name string) (id OID, err error) {
+	err = m.f.lower.with(func() error { id, err = m.baseIn(fork, dir, name); return err })
+	return id, err
 }
 
-// baseAt is what the fork was made of has at a name of one of its directories; 0 for nothing. fork is what the fork has of
-// the directory.
-func (m *merge) baseAt(fork, dir OID, name string) (OID, error) {
+// baseIn is baseAt where the parent's past is held.
+func (m *merge) baseIn(fork, dir OID, name string) (OID, error) {
 	if from, _, err := m.f.originOf(fork); err != nil || from == nil {
 		return 0, err // the fork made it
 	}
-	low, _, err := m.f.lower.lookup(&ref{id: dir, kind: unix.S_IFDIR}, name)
+	v := m.f.lower.v
+	low, err := v.lookup(&ref{id: dir, kind: unix.S_IFDIR}, name)
 	if errors.Is(err, Gone) || err == unix.ENOENT || err == unix.ENOTDIR {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	at, err := m.f.lower.number(low)
-	return at.id, err
+	return v.number(low)
 }
 
 // gatherObject looks at an object that both trees have.
@@ -236,17 +229,6 @@ func (m *merge) gatherObject(live *view, id OID) error {
 	}
 	r := &ref{id: id, kind: o.kind, key: o.key}
 	c := mergeObject{fork: id, parent: parent, path: paths[0], at: o.at}
-	if dir, err := m.inParent(o.at.dir); err != nil {
-		return err
-	} else if dir != 0 {
-		was, err := m.wasAt(o.at, dir)
-		if err != nil {
-			return err
-		}
-		if was == parent {
-			c.dir = dir
-		}
-	}
 	if c.meta, err = live.meta(r); err != nil {
 		return err
 	}
@@ -326,13 +308,15 @@ func sumOf(v *view, r *ref) (sum [32]byte, err error) {
 	return sum, nil
 }
 
+// keepReader is content as it is recorded: small content in the record itself, until there is much of it.
 func (m *merge) keepReader(rd io.ReaderAt, size int64) (*content, error) {
 	c := &content{size: size}
 	if size == 0 {
 		return c, nil
 	}
 	p := piece{size: size}
-	if size <= smallBytes {
+	if size <= smallBytes && m.inline+size <= mergeInline {
+		m.inline += size
 		b := make([]byte, size)
 		if _, err := rd.ReadAt(b, 0); err != nil && err != io.EOF {
 			return nil, err

@@ -203,15 +203,21 @@ func (m *merge) object(c *mergeObject) error {
 	if m.goes[c.parent] {
 		return nil
 	}
-	target, err := m.target(c)
-	if err != nil {
-		return err
-	}
-	r := m.objectRef(target)
+	r := m.objectRef(c.parent)
 	if r == nil {
 		return nil
 	}
-	if paths := m.now.pathsOf(target); len(paths) == 0 && !m.comes[target] {
+	target, gone := c.parent, len(m.now.pathsOf(c.parent)) == 0 && !m.comes[c.parent]
+	if gone && r.kind == unix.S_IFREG {
+		other, err := m.target(c)
+		if err != nil {
+			return err
+		}
+		if other != nil {
+			r, target, gone = other, other.id, false
+		}
+	}
+	if gone {
 		m.conflict(c.path, "changed in the fork, removed here", c.parent, spot{})
 		return nil
 	}
@@ -247,23 +253,41 @@ func (m *merge) object(c *mergeObject) error {
 	return nil
 }
 
-// target is the object of the parent that a change of the fork's goes to: its own, or, where the parent has put a new file
-// in its place, as editors do, that one. From then on the two are one.
-func (m *merge) target(c *mergeObject) (OID, error) {
-	o, found, err := m.p.getObject(c.parent)
-	if err != nil || !found || o.kind != unix.S_IFREG || c.dir == 0 || len(m.now.pathsOf(c.parent)) > 0 || m.comes[c.parent] {
-		return c.parent, err
+// wasAt is what the parent had at a name of the fork's at the last merge, or when the fork was made.
+func (m *merge) wasAt(at spot, dir OID) (OID, error) {
+	v, merged, err := m.f.j.Get(append(key(kMergedAt, uint64(at.dir)), at.name...))
+	if err != nil {
+		return 0, err
 	}
-	cur, err := m.at(mergeName{at: c.at, dir: c.dir})
+	if merged {
+		d := dec{b: v}
+		d.u()
+		return OID(d.u()), d.err
+	}
+	return m.baseIn(at.dir, dir, at.name)
+}
+
+// target is what a change of the fork's to a file that is gone goes to: the new file that the parent has put in its place, as
+// editors do. From then on the two are one. nil: there is none.
+func (m *merge) target(c *mergeObject) (*ref, error) {
+	dir, err := m.inParent(c.at.dir)
+	if err != nil || dir == 0 {
+		return nil, err
+	}
+	if was, err := m.wasAt(c.at, dir); err != nil || was != c.parent {
+		return nil, err
+	}
+	cur, err := m.at(mergeName{at: c.at, dir: dir})
 	if err != nil || cur == 0 {
-		return c.parent, err
+		return nil, err
 	}
-	if r := m.objectRef(cur); r == nil || r.kind != unix.S_IFREG {
-		return c.parent, nil
+	r := m.objectRef(cur)
+	if r == nil || r.kind != unix.S_IFREG {
+		return nil, nil
 	}
 	v, found, err := m.f.j.Get(key(kMergedAs, uint64(c.fork)))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if c.remember != nil {
 		v, found = c.remember, true
@@ -271,13 +295,13 @@ func (m *merge) target(c *mergeObject) (OID, error) {
 	if found {
 		base, err := decodeMergeBase(v)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		base.parent = cur
 		m.later.Put(key(kMergedAs, uint64(c.fork)), base.encode())
 		m.later.Put(append(key(kMergedAt, uint64(c.at.dir)), c.at.name...), append(encodeNumber(uint64(c.fork)), encodeNumber(uint64(cur))...))
 	}
-	return cur, nil
+	return r, nil
 }
 
 // bytes decides about the bytes of a file that the fork changed; nil: they stay.

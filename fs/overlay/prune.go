@@ -50,6 +50,7 @@ func (e *Engine) Prune(o PruneOptions) (PruneResult, error) {
 	if e.opt.ReadOnly && !o.DryRun {
 		return PruneResult{}, fail("prune", "", ReadOnly, nil)
 	}
+	defer e.tidy()
 	e.pruneMu.Lock()
 	defer e.pruneMu.Unlock()
 	if o.Keep > 0 {

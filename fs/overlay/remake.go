@@ -67,7 +67,8 @@ func (e *Engine) wanted(own *claim, want func(*foot) (*images, error)) (*images,
 		if err != nil {
 			return nil, err
 		}
-		err = e.claimImages(own, claimed{images: before})
+		times := e.timesAlone(before)
+		err = e.claimImages(own, claimed{before, times})
 		e.dropCopies(before)
 		if err != nil {
 			return nil, err
@@ -76,7 +77,7 @@ func (e *Engine) wanted(own *claim, want func(*foot) (*images, error)) (*images,
 		if err != nil {
 			return nil, err
 		}
-		if im.within(before) {
+		if im.within(before) && subset(times, e.timesAlone(im)) {
 			return im, nil
 		}
 		e.dropCopies(im)
@@ -135,6 +136,17 @@ func (e *Engine) making(op string, own *claim, k tasktree.Task, im *images) (*mo
 	e.count.tasks.Add(1)
 	m.parts = []part{{Step: tasktree.Step{Task: k.ID, Redo: true}}}
 	return m, nil
+}
+
+// timesAlone are the directories of which images change nothing but the times.
+func (e *Engine) timesAlone(im *images) map[OID]bool {
+	out := map[OID]bool{}
+	for id := range im.metas {
+		if e.timesOnly(im, thing{obj: id}) {
+			out[id] = true
+		}
+	}
+	return out
 }
 
 // timesOnly says whether an image is of a directory of which nothing but the times is to change: nobody has a share in
