@@ -228,10 +228,8 @@ func (b *backend) Forks() []control.ForkInfo {
 		c := control.ForkInfo{Name: string(i.Name), Agent: i.Agent, Parent: i.Parent, Under: i.Under, At: i.At, Created: i.Created}
 		if sp := b.child(c.Name); sp != nil {
 			c.PIDs = b.ForkPIDs(c.Name)
-			for _, a := range sp.e.Agents() {
-				if all, err := sp.e.Preview(a, 0); err == nil {
-					c.Changed += len(all)
-				}
+			if all, err := b.Engine.ForkChanges(i.Name); err == nil {
+				c.Changed = len(all)
 			}
 		}
 		out = append(out, c)
@@ -253,6 +251,19 @@ func (b *backend) DiffFork(w io.Writer, name string) error {
 		return &control.Error{Op: "fork", What: name, Kind: control.NoFile}
 	}
 	return controlError("diff", b.Engine.DiffFork(w, overlay.ForkName(name)))
+}
+
+// ForkFiles are the paths that a merge of a fork would bring.
+func (b *backend) ForkFiles(name string) ([]control.Change, error) {
+	if b.child(name) == nil {
+		return nil, &control.Error{Op: "fork", What: name, Kind: control.NoFile}
+	}
+	all, err := b.Engine.ForkChanges(overlay.ForkName(name))
+	out := make([]control.Change, len(all))
+	for i, c := range all {
+		out[i] = control.Change{Op: c.Op, Path: c.Path}
+	}
+	return out, controlError("list", err)
 }
 
 // ForkParent is the agent that made a fork.

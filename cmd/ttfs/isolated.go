@@ -67,15 +67,22 @@ func (m *mounted) enterFork(name, here string) error {
 	return nil
 }
 
-// tellFork says what a fork's agent changed in it, and what to do with it.
-func (m *mounted) tellFork(agent string, since agentMark, mine bool, w io.Writer) error {
-	if _, err := m.inFork(agent).tellChanges(agent, since, w); err != nil {
+// tellFork says what a merge of a fork would bring, whoever in it has changed it, and what to do with it.
+func (m *mounted) tellFork(name string, mine bool, w io.Writer) error {
+	b, err := m.read("forks/" + name + "/files")
+	if err != nil {
 		return err
+	}
+	if changed := parseChanges(string(b)); len(changed) == 0 {
+		fmt.Fprintf(w, "ttfs: %s changed nothing\n", name)
+	} else {
+		fmt.Fprintf(w, "ttfs: %s changed %s:\n", name, count(len(changed), "path"))
+		printChanges(w, changed, maxTold)
 	}
 	at := ""
 	if mine { // the workspace is unmounted by now, or soon
 		at = "ttfs mount " + quoteArg(m.dir) + " && "
 	}
-	fmt.Fprintf(w, "merge with: %sttfs merge %s     (what it changed: %s)\ndiscard with: %sttfs discard %s\n", at, agent, quoteArg(m.path("forks/"+agent+"/diff")), at, agent)
+	fmt.Fprintf(w, "merge with: %sttfs merge %s     (what it changed: %s)\ndiscard with: %sttfs discard %s\n", at, name, quoteArg(m.path("forks/"+name+"/diff")), at, name)
 	return nil
 }

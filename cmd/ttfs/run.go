@@ -99,13 +99,9 @@ func superviseAgent(m *mounted, here string, o runOptions, s streams) error {
 	if err == nil && before == o.agent {
 		err = &failure{code: exitFailed, text: "run: you are " + before + " already", next: "run the command itself, or give --agent another name"}
 	}
-	tree := m
-	if o.isolation == "fork" {
-		tree = m.inFork(o.agent)
-	}
 	var at agentMark
-	if err == nil {
-		at, err = tree.mark(o.agent)
+	if err == nil && o.isolation != "fork" {
+		at, err = m.mark(o.agent)
 	}
 	if err == nil {
 		_, err = m.ctl(o.registration(child.pid))
@@ -117,7 +113,7 @@ func superviseAgent(m *mounted, here string, o runOptions, s streams) error {
 	}
 	end := child.release(o.agent)
 	if o.isolation == "fork" {
-		err = m.tellFork(o.agent, at, o.mine, s.err)
+		err = m.tellFork(o.agent, o.mine, s.err)
 	} else {
 		err = m.tell(o.agent, at, s.err)
 	}

@@ -18,7 +18,7 @@ type ForkInfo struct {
 	// At is the task at whose end the tree was taken; null: it was taken live.
 	At      *tasktree.TaskID `json:"at"`
 	Created time.Time        `json:"created"`
-	// Changed is how many paths the fork has changed.
+	// Changed is how many paths of the fork are another than in what it was made of, or in what the last merge left.
 	Changed int `json:"changed"`
 	// PIDs are living processes in it, as far as seen.
 	PIDs []int `json:"pids"`
@@ -33,8 +33,10 @@ type Forked interface {
 	EnterFork(by Caller, name string) error
 	// ForkTree is the content of the Foreign node `tree`.
 	ForkTree(by Caller, name string) (any, error)
-	// DiffFork writes what a fork has changed since it was made, as a unified diff.
+	// DiffFork writes what a fork has changed since it was made, or merged, as a unified diff.
 	DiffFork(w io.Writer, name string) error
+	// ForkFiles is the same as a list.
+	ForkFiles(name string) ([]Change, error)
 	// ForkPIDs are the living processes in it, as far as seen.
 	ForkPIDs(name string) []int
 	// ForkParent is the agent that made it.
@@ -101,6 +103,10 @@ func forked(f Forked, name string) Node {
 		var w bytes.Buffer
 		err := f.DiffFork(&w, name)
 		return w.Bytes(), err
+	})
+	d.file("files", func(Caller) ([]byte, error) {
+		all, err := f.ForkFiles(name)
+		return []byte(lines(all)), err
 	})
 	d.file("conflicts", func(Caller) ([]byte, error) { return conflictLines(f.ForkConflicts(name)), nil })
 	d.file("pids", func(Caller) ([]byte, error) { return line(pidLines(f.ForkPIDs(name))), nil })

@@ -35,6 +35,10 @@ func (forking) EnterFork(by Caller, name string) error {
 }
 
 func (forking) ForkTree(_ Caller, name string) (any, error) { return "tree of " + name, nil }
+func (forking) ForkFiles(name string) ([]Change, error) {
+	return []Change{{Op: "created", Path: "of " + name}}, nil
+}
+
 func (forking) DiffFork(w io.Writer, name string) error {
 	_, err := fmt.Fprintf(w, "diff of %s\n", name)
 	return err
@@ -59,7 +63,7 @@ func TestForkFiles(t *testing.T) {
 		return n, nil
 	}
 	for path, want := range map[string]string{
-		"forks/c/diff": "diff of c\n", "forks/c/parent": "main\n", "forks/c/pids": "12\n34\n",
+		"forks/c/diff": "diff of c\n", "forks/c/files": "created of c\n", "forks/c/parent": "main\n", "forks/c/pids": "12\n34\n",
 		"forks/d/conflicts": "\"a\\nb\"\tx\t7\t2026-01-02T02:04:05.678Z\tt\t\t\n",
 	} {
 		n, err := walk(path)

@@ -17,13 +17,22 @@ import (
 // against what the last merge left, whoever in it has made the changes. What the parent has changed since does not show.
 // Only what the fork's records name is looked at. Errors: NoFork, Damaged, IO.
 func (e *Engine) DiffFork(w io.Writer, name ForkName) error {
+	d := &forkDiff{w: new(bytes.Buffer)}
+	return e.overFork("diff", name, d, d.write, d.w.Reset, func() error {
+		_, err := d.w.WriteTo(w)
+		return err
+	})
+}
+
+// overFork has each path told at which a fork may be another than its base. What is told of what is below one path is told
+// again, after forget, when a move came in between; else done follows.
+func (e *Engine) overFork(op string, name ForkName, d *forkDiff, tell func(path string, a *was, b *ref) error, forget func(), done func() error) error {
 	f, _, open := e.ForkOf(name)
 	if !open {
-		return fail("diff", string(name), NoFork, nil)
+		return fail(op, string(name), NoFork, nil)
 	}
 	defer f.keepOpen()()
-	var text bytes.Buffer // of what is below one path, as it is at one moment
-	d := &forkDiff{f: f, w: &text, seen: map[string]bool{}}
+	d.f, d.tell, d.seen = f, tell, map[string]bool{}
 	var paths []string
 	err := f.reading(func(ft *foot) (err error) {
 		d.merged = map[OID]*mergeBase{}
@@ -33,12 +42,12 @@ func (e *Engine) DiffFork(w io.Writer, name ForkName) error {
 		return err
 	})
 	if err != nil {
-		return storeError("diff", err)
+		return storeError(op, err)
 	}
 	for _, path := range paths {
 		d.added = nil
 		err := f.reading(func(ft *foot) error {
-			text.Reset()
+			forget()
 			for _, p := range d.added {
 				delete(d.seen, p)
 			}
@@ -46,9 +55,9 @@ func (e *Engine) DiffFork(w io.Writer, name ForkName) error {
 			return d.path(path)
 		})
 		if err != nil {
-			return storeError("diff", err)
+			return storeError(op, err)
 		}
-		if _, err := text.WriteTo(w); err != nil {
+		if err := done(); err != nil {
 			return err
 		}
 	}
@@ -57,7 +66,8 @@ func (e *Engine) DiffFork(w io.Writer, name ForkName) error {
 
 type forkDiff struct {
 	f      *Engine
-	w      io.Writer
+	w      *bytes.Buffer // what is below one path, as it is at one moment
+	tell   func(path string, a *was, b *ref) error
 	live   *view
 	merged map[OID]*mergeBase // what the last merge left, by the fork's object
 	seen   map[string]bool
@@ -121,7 +131,7 @@ func (d *forkDiff) path(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.write(path, a, b); err != nil {
+	if err := d.tell(path, a, b); err != nil {
 		return err
 	}
 	dirA, dirB := a != nil && a.kind == unix.S_IFDIR, b != nil && b.kind == unix.S_IFDIR

@@ -32,6 +32,16 @@ func TestMergeOps(t *testing.T) {
 			dry, err := s.e.Merge("one", MergeOptions{DryRun: true})
 			s.must(err)
 			s.same(s.tree(), base, "the parent after a dry run")
+			changed, err := s.e.ForkChanges("one")
+			s.must(err)
+			for i, c := range dry.Paths {
+				if i >= len(changed) || changed[i] != (FileChange{pastTense[c.Op], c.Path}) {
+					t.Fatalf("a dry run of the merge brings %v, the list has %v", dry.Paths, changed)
+				}
+			}
+			if len(changed) > len(dry.Paths) {
+				t.Errorf("the dry run of the merge brings %v, the list has %v", dry.Paths, changed)
+			}
 			res := s.merged(MergeOptions{})
 			s.same(s.seen(), want, "the parent")
 			s.same(f.seen(), want, "the fork")
@@ -40,6 +50,9 @@ func TestMergeOps(t *testing.T) {
 			}
 			if again := s.merged(MergeOptions{}); again.To != again.From {
 				t.Errorf("a second merge changes %v", again.Paths)
+			}
+			if changed, err = s.e.ForkChanges("one"); err != nil || len(changed) > 0 {
+				t.Errorf("after the merge the list has %v (%v)", changed, err)
 			}
 			if res.To != res.From {
 				is := s.tree()
