@@ -21,12 +21,10 @@ func (t *Tree) way(goals map[Agent]TaskID) *way {
 	w := &way{t: t, goals: goals, at: maps.Clone(goals), back: map[TaskID]bool{}, forth: map[TaskID]bool{}}
 	var gone, come []TaskID
 	for a, to := range goals {
-		back, forward := t.Chain(t.active[a]), t.Chain(to)
-		shared := 0
-		for shared < len(back) && shared < len(forward) && back[shared] == forward[shared] {
-			shared++
-		}
-		gone, come = append(gone, back[shared:]...), append(come, forward[shared:]...)
+		back, forward := t.beyond(to, t.active[a]), t.beyond(t.active[a], to)
+		slices.Reverse(back)
+		slices.Reverse(forward)
+		gone, come = append(gone, back...), append(come, forward...)
 	}
 	for _, id := range gone {
 		w.back[id] = true

@@ -20,6 +20,31 @@ func (t *Tree) Near(id TaskID, most int) bool {
 	return true
 }
 
+// Meet is the newest task on the chains of both tasks, which are one agent's; 0: they share none. It looks no further than that.
+func (t *Tree) Meet(a, b TaskID) TaskID {
+	for a != b {
+		if a < b {
+			a, b = b, a
+		}
+		k := t.tasks[a]
+		if k == nil {
+			return 0
+		}
+		a = k.Parent
+	}
+	return a
+}
+
+// Unended are the tasks on the chain of id that are not sealed or have no end, newest first.
+func (t *Tree) Unended(id TaskID) (out []Task) {
+	for k := t.tasks[id]; k != nil; k = t.tasks[k.Parent] {
+		if !k.Sealed || k.Ended.IsZero() {
+			out = append(out, *k)
+		}
+	}
+	return out
+}
+
 // Statuses is StatusOf for every task of an agent, for the cost of looking at each once.
 func (t *Tree) Statuses(a Agent) map[TaskID]Status {
 	active, chain := t.active[a], map[TaskID]struct{}{}

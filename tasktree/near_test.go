@@ -1,6 +1,10 @@
 package tasktree
 
-import "testing"
+import (
+	"slices"
+	"testing"
+	"time"
+)
 
 // TestStatuses: the same as StatusOf, for every task at once; and how near each is.
 func TestStatuses(t *testing.T) {
@@ -40,5 +44,29 @@ func TestStatuses(t *testing.T) {
 	}
 	if tree.Near(99, 100) {
 		t.Error("a task that is none is near")
+	}
+	for _, c := range [][3]TaskID{{7, 6, 2}, {6, 7, 2}, {7, 7, 7}, {7, 2, 2}, {0, 6, 0}, {3, 7, 0}} {
+		if at := tree.Meet(c[0], c[1]); at != c[2] {
+			t.Errorf("%d and %d meet at %d, want %d", c[0], c[1], at, c[2])
+		}
+	}
+}
+
+// TestUnended: what is not sealed, or has no end, at any depth of a chain, and nothing else.
+func TestUnended(t *testing.T) {
+	tree, end := New(), time.Unix(1, 0)
+	for id, k := range map[TaskID]Task{1: {Sealed: true, Ended: end}, 2: {Sealed: true}, 3: {Sealed: true, Ended: end}, 4: {Ended: end}, 5: {}, 6: {}} {
+		k.ID, k.Agent = id, "a"
+		tree.tasks[id] = &k
+	}
+	for id, parent := range map[TaskID]TaskID{2: 1, 3: 2, 4: 3, 5: 4, 6: 3} {
+		tree.tasks[id].Parent = parent
+	}
+	var got []TaskID
+	for _, k := range tree.Unended(5) {
+		got = append(got, k.ID)
+	}
+	if !slices.Equal(got, []TaskID{5, 4, 2}) {
+		t.Errorf("not ended: %v", got)
 	}
 }

@@ -111,11 +111,6 @@ func (e *Engine) unclaimLines(own *claim) {
 // +checklocks:t.mu
 func (t *taskTable) headLocked(lines []tasktree.Line) {
 	for _, l := range lines {
-		from, to := t.tree.Chain(l.From), t.tree.Chain(l.To)
-		at := tasktree.TaskID(0)
-		for i := 0; i < len(from) && i < len(to) && from[i] == to[i]; i++ {
-			at = from[i]
-		}
-		t.heading[l.Agent] = at
+		t.heading[l.Agent] = t.tree.Meet(l.From, l.To)
 	}
 }

@@ -57,8 +57,10 @@ func TestMoveWithoutNumber(t *testing.T) {
 		t.Fatalf("%d moves were interrupted", len(all))
 	}
 	var b journal.Batch
-	b.Delete(moveKey(all[0].num))
-	b.Put([]byte{kMove}, all[0].rec)
+	m, prepared, err := all[0].mover(nil)
+	s.must(err)
+	forgetMove(&b, m.num)
+	b.Put([]byte{kMove}, m.encode(prepared))
 	s.must(errors.Join(j.Commit(&b), j.Close()))
 	s.open()
 	s.check("after the death", before)

@@ -346,6 +346,7 @@ func (m *mover) giveUp(err error) {
 func (m *mover) note(prepared bool) error {
 	var b journal.Batch
 	b.Put(moveKey(m.num), m.encode(prepared))
+	b.Delete(farKey(m.num))
 	return storeError("record a move", m.e.j.Commit(&b))
 }
 

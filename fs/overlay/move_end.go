@@ -92,7 +92,7 @@ func (m *mover) finish() error {
 			b.Delete(t.key(task))
 		}
 	}
-	b.Delete(moveKey(m.num))
+	forgetMove(&b, m.num)
 	if err := e.j.Commit(&b); err != nil {
 		return storeError("end a move", err)
 	}
@@ -122,16 +122,12 @@ func (m *mover) leftLocked() map[tasktree.TaskID]tasktree.Task {
 	e, tree := m.e, m.e.tasks.tree
 	out := map[tasktree.TaskID]tasktree.Task{}
 	for _, l := range m.plan.Lines() {
-		for _, id := range tree.Chain(l.From) {
-			k, _ := tree.Get(id)
-			if k.Sealed && !k.Ended.IsZero() {
-				continue
-			}
+		for _, k := range tree.Unended(l.From) {
 			k.Sealed = true
 			if k.Ended.IsZero() {
 				k.Ended = e.clock()
 			}
-			out[id] = k
+			out[k.ID] = k
 		}
 	}
 	for id, with := range tree.Withs(&m.plan) {
@@ -160,7 +156,7 @@ func (m *mover) endBack() error {
 			return err
 		}
 	}
-	b.Delete(moveKey(m.num))
+	forgetMove(&b, m.num)
 	if err := m.e.j.Commit(&b); err != nil {
 		return storeError("take a move back", err)
 	}

@@ -41,6 +41,28 @@ func moveKey(num uint64) []byte {
 	return key(kMove, num)
 }
 
+// farKey is the key of how far a move under way has come.
+func farKey(num uint64) []byte { return append(moveKey(num), 'f') }
+
+// comes records how far the move is, and that alone: the record of a move over many tasks is long, and has two of these for each.
+// A move of before moves had numbers has nothing but its record.
+func (m *mover) comes(b *journal.Batch, prepared bool) {
+	if m.num == 0 {
+		b.Put(moveKey(0), m.encode(prepared))
+		return
+	}
+	var far enc
+	far.u(uint64(m.done))
+	far.flag(prepared)
+	b.Put(farKey(m.num), far.b)
+}
+
+// forgetMove puts into a record that a move is not under way any more.
+func forgetMove(b *journal.Batch, num uint64) {
+	b.Delete(moveKey(num))
+	b.Delete(farKey(num))
+}
+
 // dirMeta is a task's image of a directory's metadata.
 type dirMeta struct {
 	task tasktree.TaskID

@@ -266,7 +266,7 @@ func (e *Engine) endMove(i interrupted) error {
 		}
 	}
 	e.tasks.mu.Unlock()
-	b.Delete(moveKey(i.num))
+	forgetMove(&b, i.num)
 	return storeError("repair", e.j.CommitFreeing(&b))
 }
 

@@ -62,7 +62,7 @@ func (s *step) prepare() (err error) {
 	}
 	s.leaveAttributes()
 	s.have.put(&b, []byte{kNew}, s.number())
-	b.Put(moveKey(s.num), s.encode(true))
+	s.comes(&b, true)
 	mark, drop, err := s.freezeStep(&b)
 	if err != nil {
 		return storeError("prepare a move", err)
@@ -187,7 +187,7 @@ func (s *step) complete() error {
 	}
 	var b journal.Batch
 	s.have.drop(&b, []byte{kNew}, s.number())
-	b.Put(moveKey(s.num), s.encode(false))
+	s.comes(&b, false)
 	if e2 := s.e.j.Commit(&b); e2 != nil {
 		return storeError("take a step back", errors.Join(err, e2))
 	}
@@ -374,7 +374,7 @@ func (s *step) settle() error {
 	}
 	s.e.touchTask(&b, s.task) // who moved it has not done with it
 	s.done++
-	b.Put(moveKey(s.num), s.encode(false))
+	s.comes(&b, false)
 	if err := e.j.Commit(&b); err != nil {
 		s.done--
 		return storeError("settle a move", err)
