@@ -82,6 +82,7 @@ func (r *Resolver) verdict(tid uint32, start uint64, p *process, now time.Time) 
 	if registered {
 		until = now.Add(freshFor) // an exec cannot change it
 	}
+	r.boundThreadsLocked(now)
 	r.tids[tid] = seen{p: p, start: start, due: until, gen: r.gen, who: who}
 	if len(r.procs) > r.sweepAt && r.background.CompareAndSwap(false, true) {
 		go func() {
@@ -91,6 +92,30 @@ func (r *Resolver) verdict(tid uint32, start uint64, p *process, now time.Time) 
 	}
 	who.RegisteredIn = p.enteredLocked(who.Agent)
 	return who
+}
+
+// maxThreads bounds the threads whose verdicts are remembered: a process may start and end threads without a sweep's coming.
+const maxThreads = 16384
+
+// boundThreadsLocked makes room for a verdict: those go whose time is over and, when that is too few, any. Each that goes costs a
+// look at stat when its thread comes again, and nothing else.
+//
+// +checklocks:r.mu
+func (r *Resolver) boundThreadsLocked(now time.Time) {
+	if len(r.tids) < maxThreads {
+		return
+	}
+	for tid, s := range r.tids {
+		if !now.Before(s.due) {
+			delete(r.tids, tid)
+		}
+	}
+	for tid := range r.tids {
+		if len(r.tids) <= maxThreads/2 {
+			return
+		}
+		delete(r.tids, tid)
+	}
 }
 
 // decideLocked applies the rules of the package comment to what is known.

@@ -306,3 +306,35 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("%d processes are remembered", len(r.procs))
 	}
 }
+
+// TestThreadsAreBounded: threads of one process that come and go without end, faster than any sweep, take no more room than so
+// many, whether their verdicts are over or not; and each is told whose it is all the same.
+func TestThreadsAreBounded(t *testing.T) {
+	f := newFake(t)
+	f.put(entry{pid: 1, comm: "init", start: 1, session: 1})
+	f.put(entry{pid: 100, ppid: 1, session: 100, start: 1000, comm: "sh"})
+	r := f.resolver(Options{})
+	if err := r.Register(100, "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.process(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 5 * maxThreads
+	for tid := uint32(1000); tid < 1000+n; tid++ {
+		if got := r.verdict(tid, 2000, p, f.clock()).Agent; got != "a" {
+			t.Fatalf("thread %d is %s", tid, got)
+		}
+		if tid > 1000+n/2 {
+			f.pass(freshFor / 1000)
+		}
+		r.mu.RLock()
+		held := len(r.tids)
+		_, has := r.tids[tid]
+		r.mu.RUnlock()
+		if held > maxThreads || !has {
+			t.Fatalf("%d threads are held, the last one: %v", held, has)
+		}
+	}
+}
