@@ -98,8 +98,8 @@ func openStore(o storeOptions) (s *store, err error) {
 		return s, fmt.Errorf("open the store's lock: %w", err)
 	}
 	if s.lock != nil {
-		if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			return s, &overlay.Error{Op: "open", Path: o.dir, Kind: overlay.Locked, Err: errors.New("a ttfs daemon serves this workspace already; `ttfs status` says which, `ttfs unmount` ends it")}
+		if err := lockStore(s.lock); err != nil {
+			return s, &overlay.Error{Op: "open", Path: o.dir, Kind: overlay.Locked, Err: errors.New("a ttfs daemon serves this workspace already; `ttfs status` says which, `ttfs unmount` ends it, and says whose it is when it is not mounted here")}
 		}
 	}
 	if err := s.locate(o, int(uid), int(gid)); err != nil {

@@ -27,7 +27,11 @@ func holders(w workspace, daemon int) []string {
 		}
 	}
 	slices.Sort(pids)
-	var names []string
+	return named(pids)
+}
+
+// named are processes as a message names them.
+func named(pids []int) (names []string) {
 	for i, pid := range pids {
 		if i == maxHolders {
 			names = append(names, fmt.Sprintf("%d more", len(pids)-i))

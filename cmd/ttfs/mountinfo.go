@@ -15,11 +15,16 @@ const mountType = "fuse.ttfs"
 type mountPoint struct {
 	id  int
 	dir string
+	// dev tells the filesystem: it is the same wherever that is mounted.
+	dev string
 }
 
 // ownMounts are the mounts of ours that this process can see, the one mounted last at its end.
-func ownMounts() ([]mountPoint, error) {
-	f, err := os.Open("/proc/self/mountinfo")
+func ownMounts() ([]mountPoint, error) { return mountsOf("self") }
+
+// mountsOf are those that a process can see.
+func mountsOf(pid string) ([]mountPoint, error) {
+	f, err := os.Open("/proc/" + pid + "/mountinfo")
 	if err != nil {
 		return nil, failed("look for mounts", err, "mount /proc")
 	}
@@ -37,7 +42,7 @@ func parseMounts(r io.Reader) ([]mountPoint, error) {
 		fields, kind := strings.Fields(left), strings.Fields(right)
 		if found && len(fields) >= 5 && len(kind) >= 1 && kind[0] == mountType {
 			id, _ := strconv.Atoi(fields[0]) // 0 fits no mount
-			all = append(all, mountPoint{id: id, dir: unescape(fields[4])})
+			all = append(all, mountPoint{id: id, dir: unescape(fields[4]), dev: fields[2]})
 		}
 		if err == io.EOF {
 			return all, nil

@@ -15,7 +15,7 @@ func TestParseMounts(t *testing.T) {
 nonsense
 73 70 0:47 / /home/me/my\040work rw - fuse.ttfs x rw`
 	got, err := parseMounts(strings.NewReader(info))
-	want := []mountPoint{{70, "/home/me/my work"}, {72, `/home/me/w\x`}, {73, "/home/me/my work"}}
+	want := []mountPoint{{70, "/home/me/my work", "0:44"}, {72, `/home/me/w\x`, "0:46"}, {73, "/home/me/my work", "0:47"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%v, %v, want %v", got, err, want)
 	}

@@ -16,6 +16,9 @@ import (
 // closeLimit is how long a daemon may take to close its store after an unmount.
 const closeLimit = 2 * time.Minute
 
+// elsewhereLimit is how long it may be so because another mount namespace has the mount, which may be about to end.
+const elsewhereLimit = 5 * time.Second
+
 // settleLimit is how long an unmount may be refused although nobody is seen to use the mount: a process that just ended
 // lets its files go a moment later.
 const settleLimit = 2 * time.Second
@@ -45,6 +48,9 @@ func newUnmount(g *global, s streams) *cobra.Command {
 
 func runUnmount(w workspace, lazy bool, s streams) error {
 	if !w.mounted {
+		if err := mountedElsewhere(w.dir); err != nil {
+			return err
+		}
 		return notMounted(w)
 	}
 	if w.dead() {
@@ -82,7 +88,7 @@ func runUnmount(w workspace, lazy bool, s streams) error {
 		fmt.Fprintf(s.err, "ttfs: %s is detached; process %d goes on serving it to %s, and ends with them\n", w.dir, pid, strings.Join(users, ", "))
 		return nil
 	}
-	return waitClosed(w.dir, pid, daemon)
+	return waitClosed(w, pid, daemon)
 }
 
 // detachUnused takes the mount away. Users are those that go on using it, when lazy.
@@ -120,24 +126,29 @@ func inUse(w workspace, users []string) error {
 }
 
 // waitClosed waits until the daemon has ended: only then is the store closed.
-func waitClosed(dir string, pid, daemon int) error {
+func waitClosed(w workspace, pid, daemon int) error {
 	if daemon < 0 {
 		return nil
 	}
-	until := time.Now().Add(closeLimit)
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(daemon), Events: unix.POLLIN}}, int(time.Until(until).Milliseconds()))
+	for began := time.Now(); time.Since(began) < closeLimit; {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(daemon), Events: unix.POLLIN}}, 1000)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return failed("wait for the daemon of "+dir, err, "")
+			return failed("wait for the daemon of "+w.dir, err, "")
 		case n > 0:
 			return nil
+		case time.Since(began) < elsewhereLimit:
+			continue
 		}
-		return &failure{code: exitFailed, text: fmt.Sprintf("%s is unmounted, but after %v its daemon, process %d, has still not closed the store", dir, closeLimit, pid),
-			next: "see " + dir + "/.tt/daemon.log"}
+		if users := elsewhere(func(m mountPoint) bool { return m.dev == w.mount.dev }); len(users) > 0 {
+			return &failure{code: exitFailed, text: fmt.Sprintf("%s is unmounted here, but not %s: its daemon, process %d, goes on for them", w.dir, whose(users), pid),
+				next: "end them, then it closes the store and ends"}
+		}
 	}
+	return &failure{code: exitFailed, text: fmt.Sprintf("%s is unmounted, but after %v its daemon, process %d, has still not closed the store", w.dir, closeLimit, pid),
+		next: "see " + w.dir + "/.tt/daemon.log"}
 }
 
 // detach unmounts, as root by itself, else by fusermount3. Errors: EBUSY, when it is in use and not lazy.
