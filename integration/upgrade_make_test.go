@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ttfs/ttfs/integration/rig"
@@ -87,6 +86,11 @@ func fillExample(t *testing.T, w *rig.Workspace, want *strings.Builder) {
 		w.Run(w.Dir, "sh", "-e", "-c", "mkdir "+a+"; cd "+a+"; "+exampleBase).OK()
 	}
 	w.Sh("mkdir many shared; for i in $(seq 300); do echo old $i >many/$i; done; echo one >shared/f; echo one >shared/known").OK()
+	below, err := os.OpenRoot(w.Dir) // as it is on the disk, whoever is mounted over it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer below.Close()
 	w.Mount()
 	in := func(agent string) string {
 		if agent == "user" {
@@ -144,7 +148,7 @@ func fillExample(t *testing.T, w *rig.Workspace, want *strings.Builder) {
 	kept(t, w)
 	task("user", "not archived")
 	w.Sh("seq 300000 | head -c 200000 | dd of=user/big bs=200000 conv=notrunc iflag=fullblock").OK()
-	cutShort(t, w, want, task, note)
+	cutShort(t, w, below, want, task, note)
 }
 
 // kept waits until the archiver has been by: then there are blobs, and what the agents know is stored.
@@ -161,7 +165,7 @@ func kept(t *testing.T, w *rig.Workspace) {
 }
 
 // cutShort leaves the user's undo of a task of 300 files half done.
-func cutShort(t *testing.T, w *rig.Workspace, want *strings.Builder, task func(agent, title string) int, note func(name, dir string)) {
+func cutShort(t *testing.T, w *rig.Workspace, below *os.Root, want *strings.Builder, task func(agent, title string) int, note func(name, dir string)) {
 	t.Helper()
 	note("live many", w.Path("many"))
 	task("user", "cut short")
@@ -180,7 +184,11 @@ func cutShort(t *testing.T, w *rig.Workspace, want *strings.Builder, task func(a
 			}
 			done <- err
 		}()
-		spin(time.Duration(tries%40+5) * time.Millisecond)
+		seen := fmt.Sprintf("many/%d", 20+tries%10*20)
+		rig.Eventually(t, "the move to come to "+seen, func() bool {
+			b, _ := below.ReadFile(seen)
+			return strings.HasPrefix(string(b), "old")
+		})
 		w.Kill()
 		err := <-done
 		w.Bury()
