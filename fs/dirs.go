@@ -6,14 +6,20 @@ import (
 	"github.com/ttfs/ttfs/fs/overlay"
 )
 
-// OpenDir opens a directory.
+// OpenDir opens a directory. What the kernel has of its names it keeps where that is true (overlay.Keep).
 func (f *face) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if isVirtual(in.NodeId) {
 		return f.openDirVirtual(in, out)
 	}
-	d, err := f.of(in.NodeId).OpenDir(node(in.NodeId))
+	d, keep, err := f.of(in.NodeId).OpenListing(node(in.NodeId), f.kept(in.NodeId))
 	if err != nil {
 		return f.status("opendir", err)
+	}
+	switch keep {
+	case overlay.KeepAll:
+		out.OpenFlags = fuse.FOPEN_CACHE_DIR | fuse.FOPEN_KEEP_CACHE
+	case overlay.KeepNew:
+		out.OpenFlags = fuse.FOPEN_CACHE_DIR
 	}
 	out.Fh = f.handles.add(d)
 	if f.isKept(in.NodeId) {
@@ -56,6 +62,9 @@ func (f *face) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.Di
 	})
 	if err != nil {
 		return f.status("readdirplus", err)
+	}
+	if !f.of(in.NodeId).Attributes(d, in.Offset, f.kept(in.NodeId)) {
+		return fuse.OK
 	}
 	for i, name := range found {
 		if ent, err := f.of(in.NodeId).LookupIn(d, name); err == nil {

@@ -10,7 +10,8 @@
 // # What the kernel caches
 //
 // Entries, attributes and targets of symbolic links, most for ten seconds (keep.go): everything that the mount itself changes
-// is told to the kernel at once (moves, by notifications), what is changed around the mount shows after that. Data is not cached: files are passed through to
+// is told to the kernel at once (moves, by notifications), what is changed around the mount shows after that. Listings, until the directory
+// changes (overlay.Keep). Data is not cached: files are passed through to
 // the page cache of the backing file, or read and written directly; without passthrough the kernel caches what was read
 // until the next open.
 //

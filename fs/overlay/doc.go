@@ -31,6 +31,7 @@
 //	   node.dir.mu         entries of one directory; a parent before its child, else two by node id
 //	     node.mu           content, metadata and open handles of one inode; two by node id
 //	      Engine.places    a name of an inode, and the node's place
+//	       heard.mu        what the kernel keeps of a directory's names: a leaf; under Dir.mu
 //	       dirState.times  a directory's times, in a fork, while something is raised into it
 //	      Engine.tasks.mu  the tree of tasks, what each task has touched
 //	        Engine.objs.mu records of objects

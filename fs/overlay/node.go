@@ -65,6 +65,8 @@ type dirState struct {
 	// times is held while an entry of a fork's directory comes or goes, and while something is raised into it, which leaves
 	// its times as they were. A leaf: under it are system calls alone.
 	times sync.Mutex
+	// heard is what the kernel keeps of the names.
+	heard heard
 	// removed counts how often the kernel itself has removed this directory (rmdir, a rename over it). Its inode stays dead then, for
 	// as long as somebody is in it or has a file open that was in it, though a move brings the directory back; so it is to make
 	// another one then.
@@ -177,6 +179,9 @@ func (e *Engine) Forget(id NodeID, lookups uint64) {
 	n.lookups -= min(lookups, n.lookups)
 	if n.record != 0 {
 		e.opt.Keeper.LookedNode(n.record, n.lookups)
+	}
+	if n.lookups == 0 && n.parent != nil {
+		n.parent.dir.heard.told.Store(0)
 	}
 	e.dropLocked(n)
 }

@@ -17,6 +17,13 @@ type Dir struct {
 	b      []byte   // entries read and not given yet
 	c      *listing // where they are read into; nil: nothing was yet
 	end    bool     // the last call came to the end
+
+	keep     Keep  // as the kernel was told
+	state    int64 // of the directory then
+	heard    bool  // something was read by it
+	names    int32 // how many entries were
+	unopened bool  // there is no fd yet
+	frozen   bool  // of a fork that had nothing of its own there: the entries are those of the lower
 }
 
 // listing is a buffer for entries. Directories are opened far more often than many are open at once.
@@ -38,28 +45,44 @@ func (e *Engine) OpenDir(id NodeID) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.lower != nil && n.dir != nil {
-		e.opens.Add(1)
-		return &Dir{n: n, fd: -1}, nil
-	}
-	fd, err := e.openList(n)
+	d, err := e.newDir(n, false)
 	if err != nil {
 		e.unpin(n)
-		return nil, err
+	}
+	return d, err
+}
+
+// newDir opens a directory, or, later, when it is first read.
+func (e *Engine) newDir(n *node, later bool) (*Dir, error) {
+	if n.dir == nil {
+		return nil, unix.ENOTDIR
+	}
+	d := &Dir{n: n, fd: -1}
+	switch {
+	case e.lower != nil:
+		d.frozen = n.low()
+	case later:
+		d.unopened = true
+	default:
+		var err error
+		if d.fd, err = e.openList(n); err != nil {
+			return nil, err
+		}
 	}
 	e.opens.Add(1)
-	return &Dir{n: n, fd: fd}, nil
+	return d, nil
 }
 
 func (e *Engine) openList(n *node) (int, error) {
-	if n.dir == nil {
-		return -1, unix.ENOTDIR
-	}
 	pass, err := e.enterOn("", target{n: n})
 	if err != nil {
 		return -1, err
 	}
 	defer pass.leave()
+	return e.openEntered(n)
+}
+
+func (e *Engine) openEntered(n *node) (int, error) {
 	f, err := e.useDir(n)
 	if err != nil {
 		return -1, err
@@ -71,6 +94,7 @@ func (e *Engine) openList(n *node) (int, error) {
 // CloseDir ends a listing.
 func (e *Engine) CloseDir(d *Dir) {
 	e.opens.Add(-1)
+	d.unhear()
 	if d.fd >= 0 {
 		unix.Close(d.fd)
 	}
@@ -90,8 +114,14 @@ func (e *Engine) SyncDir(d *Dir) error {
 	if err := e.j.Sync(); err != nil {
 		return storeError("sync", err)
 	}
-	if d.fd < 0 {
+	if e.lower != nil {
 		return e.syncMerged(d.n)
+	}
+	if err := e.laterOn(d); err != nil {
+		if vanished(err) {
+			return nil
+		}
+		return err
 	}
 	return retry(func() error { return unix.Fsync(d.fd) })
 }
@@ -106,8 +136,15 @@ func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
 	defer pass.leave()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.fd < 0 {
+	d.hear()
+	if e.lower != nil {
 		return e.nextMerged(d, after, f)
+	}
+	if err := e.later(d); err != nil {
+		if vanished(err) {
+			return nil
+		}
+		return err
 	}
 	if after != d.at {
 		if _, err := unix.Seek(d.fd, int64(after), unix.SEEK_SET); err != nil {
@@ -142,6 +179,7 @@ func (e *Engine) Next(d *Dir, after uint64, f func(ent Dirent) bool) error {
 			return nil
 		}
 		d.b, d.at = d.b[size:], ent.Next
+		d.names++
 	}
 }
 
@@ -170,7 +208,7 @@ func (e *Engine) LookupIn(d *Dir, name string) (Entry, error) {
 		return Entry{}, err
 	}
 	defer pass.leave()
-	if d.fd < 0 {
+	if e.lower != nil {
 		return e.lookupMerged(d.n, name)
 	}
 	return e.lookupAt(d.n, d.fd, name)

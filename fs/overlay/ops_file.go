@@ -22,6 +22,7 @@ func (e *Engine) Open(c Caller, id NodeID, flags uint32, killPrivs bool, cancel 
 	for {
 		h, err := e.openOnce(c, n, flags, killPrivs)
 		if err == nil {
+			e.openedIn(n)
 			return h, nil
 		}
 		if errors.Is(err, errRewriting) {

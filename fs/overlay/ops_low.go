@@ -245,7 +245,7 @@ func (h *Handle) closeFD() {
 func (e *Engine) nextMerged(d *Dir, after uint64, f func(ent Dirent) bool) error {
 	if after == 0 || d.merged == nil {
 		var err error
-		if d.merged, err = e.mergedDirents(d.n); err != nil {
+		if d.merged, err = e.mergedDirents(d.n, d.frozen && after != 0); err != nil {
 			return err
 		}
 	}
@@ -255,12 +255,19 @@ func (e *Engine) nextMerged(d *Dir, after uint64, f func(ent Dirent) bool) error
 		if !f(ent) {
 			return nil
 		}
+		d.names++
 	}
 	return nil
 }
 
-func (e *Engine) mergedDirents(n *node) ([]Dirent, error) {
-	all, err := e.direntsOf(n)
+// mergedDirents is the entries of a directory, in the order of their numbers. frozen: as they were before the fork touched it.
+func (e *Engine) mergedDirents(n *node, frozen bool) (_ []Dirent, err error) {
+	var all map[string]Dirent
+	if frozen {
+		all, err = e.lower.dirents(n.from.ref)
+	} else {
+		all, err = e.direntsOf(n)
+	}
 	if err != nil {
 		return nil, err
 	}
