@@ -9,6 +9,8 @@ import (
 
 // kernel is what the face tells the kernel: transport.Conn.
 type kernel interface {
+	// Tell calls a function from which the kernel can be notified of names and of content, and returns when it has.
+	Tell(func())
 	EntryNotify(parent uint64, name string) fuse.Status
 	InodeNotify(node uint64, off, length int64) fuse.Status
 	PruneNotify(nodes []uint64) fuse.Status
@@ -22,12 +24,10 @@ type notifier struct {
 	sp *space
 }
 
-// Changed tells the kernel, and returns when it knows. The telling is done by a goroutine of its own: a notification
+// Changed tells the kernel, and returns when it knows. The telling is done by a thread of its own: a notification
 // waits for the directory's lock, which a request may hold that is being handled, but never one that waits for us.
 func (n *notifier) Changed(c overlay.Changes) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	n.f.server.Tell(func() {
 		for _, ent := range c.Entries {
 			if ent.Dir != 0 {
 				n.said("entry", n.f.server.EntryNotify(n.sp.id(ent.Dir), ent.Name))
@@ -36,8 +36,7 @@ func (n *notifier) Changed(c overlay.Changes) {
 		for _, id := range c.Nodes {
 			n.said("inode", n.f.server.InodeNotify(n.sp.id(id), 0, 0))
 		}
-	}()
-	<-done
+	})
 	n.f.replay.show(n.sp, c)
 }
 

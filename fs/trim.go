@@ -46,7 +46,9 @@ func (f *face) trim(sp *space) {
 			for i, id := range spare {
 				ids[i] = v<<viewShift | uint64(id)
 			}
-			switch s := f.server.PruneNotify(ids); s {
+			var s fuse.Status
+			f.server.Tell(func() { s = f.server.PruneNotify(ids) })
+			switch s {
 			case fuse.OK:
 			case fuse.ENOSYS: // before Linux 6.18
 				sp.e.Spared(true)

@@ -75,7 +75,7 @@ func (f *face) tell(notify func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		notify()
+		f.server.Tell(notify)
 	}()
 	select {
 	case <-done:

@@ -52,10 +52,7 @@ func startDaemon(o mountOptions, told io.Writer) error {
 	}
 	defer r.Close()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = append([]string{"ttfs", "mount"}, o.args()...)
-	if o.supervised() {
-		cmd.Args = append([]string{"ttfs", "supervise", o.dir}, o.args()...)
-	}
+	cmd.Args = append([]string{"ttfs", "supervise", o.dir}, o.args()...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.ExtraFiles = []*os.File{w}
@@ -103,7 +100,12 @@ func runDaemon(o mountOptions) error {
 	if err := log.reserve(); err != nil {
 		return failed("mount "+o.dir, err, "")
 	}
-	server, stop, err := serve(o, keeper, slog.New(slog.NewTextHandler(log, nil)))
+	kept := keeper
+	if keeper != nil && !o.supervised() {
+		_ = keeper.Say(estate.Alone) // it may be gone
+		kept = nil
+	}
+	server, stop, err := serve(o, kept, slog.New(slog.NewTextHandler(log, nil)))
 	if keeper != nil && fs.Over(err) {
 		_ = keeper.Say(estate.Over)
 		return nil

@@ -33,7 +33,8 @@ const (
 )
 
 // A supervisor is the daemon's parent. It keeps /dev/fuse and the estate, and starts another daemon when one dies. It reads
-// and writes nothing of the mount, and knows nothing of what it keeps but the names.
+// and writes nothing of the mount, and knows nothing of what it keeps but the names. Where no daemon can follow, it keeps
+// nothing, and ends the connection when the daemon dies.
 type supervisor struct {
 	args []string // of a daemon
 	dir  string
@@ -44,6 +45,8 @@ type supervisor struct {
 	said   map[string]bool     // +checklocks:mu by the child that lives
 	asked  bool                // +checklocks:mu to end
 	served bool                // +checklocks:mu once
+	alone  bool                // +checklocks:mu no daemon follows
+	mount  mountID             // +checklocks:mu what the daemon serves
 }
 
 // supervised says whether a daemon gets a supervisor.
@@ -168,7 +171,7 @@ func (s *supervisor) life(ready, out *os.File) (why error, again bool) {
 	}
 	heard := make(chan struct{})
 	go func() { defer close(heard); s.listen(pair[0]) }()
-	end := cmd.Wait()
+	end := waitFor(cmd, heard, s.endConnection)
 	<-heard // what it said before it died counts
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,6 +179,12 @@ func (s *supervisor) life(ready, out *os.File) (why error, again bool) {
 	switch {
 	case end == nil || s.said[estate.Over]:
 		return nil, false
+	case s.served && s.alone:
+		err := fmt.Errorf("the daemon of %s has died (%w), and its mount with it; mount it again with `ttfs mount %s`", s.dir, end, quoteArg(s.dir))
+		if log := s.kept[estate.NameLog]; log != nil {
+			fmt.Fprintf(log, "time=%s level=ERROR msg=%q\n", time.Now().Format(time.RFC3339), err)
+		}
+		return err, false
 	case !s.served || s.kept[estate.NameFuse] == nil:
 		var status *exec.ExitError
 		if errors.As(end, &status) && status.ExitCode() > 0 {
@@ -218,8 +227,12 @@ func (s *supervisor) listen(socket int) {
 				delete(s.kept, r.Drop)
 			}
 		case r.Say == estate.Alone:
-			os.Exit(int(exitOK)) // the daemon goes on without
+			s.alone = true
+			_ = os.WriteFile("/proc/self/comm", []byte("ttfs-watch"), 0) // a name in ps, no more
 		default:
+			if r.Say == estate.Serving {
+				s.mount, _ = mountIDOf(s.dir) // without it, nothing is ended
+			}
 			s.said[r.Say] = true
 			s.served = s.served || r.Say == estate.Serving
 		}

@@ -46,11 +46,15 @@
 // itself. Unmounting, aborting and the daemon's death end the entries (ENOTCONN), and with them the threads. Handlers that
 // still run are cancelled by an INTERRUPT made up for them.
 //
+// The daemon's death is the end of the connection only when all its threads can end. One that notifies may not be able to
+// (tellers); it is kept from holding more than the device, and who watches the daemon does the rest.
+//
 // # Locks
 //
 //	readers.mu      the number of classic readers
 //	 slots.mu       all places where requests are handled: a leaf
 //	queue.mu        the number of threads of one queue: a leaf
+//	tellers.mu      whether there is still somebody to tell: a leaf
 //
 // None is held over a system call on the device.
 //

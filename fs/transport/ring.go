@@ -3,6 +3,8 @@ package transport
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -15,6 +17,7 @@ const (
 	setupSQE128       = 1 << 10
 	setupSingleIssuer = 1 << 12
 	setupDeferTaskrun = 1 << 13
+	setupNoMmap       = 1 << 14
 	setupNoSQArray    = 1 << 16
 
 	featSingleMmap = 1 << 0
@@ -25,11 +28,10 @@ const (
 	opPollAdd  = 6
 	opURingCmd = 46
 
-	offSQRing = 0
-	offSQEs   = 0x10000000
-
 	sqeSize = 128
 	cqeSize = 16
+	// ringHead is more than the queues have before the completions.
+	ringHead = 1024
 )
 
 // ringParams is struct io_uring_params.
@@ -42,12 +44,12 @@ type ringParams struct {
 
 type sqOffsets struct {
 	head, tail, mask, entries, flags, dropped, array, _ uint32
-	_                                                   uint64
+	user                                                uintptr // the memory of the submissions
 }
 
 type cqOffsets struct {
 	head, tail, mask, entries, overflow, cqes, flags, _ uint32
-	_                                                   uint64
+	user                                                uintptr // the memory of both queues
 }
 
 // ring is one io_uring. It is used by the thread that made it and by no other: with DEFER_TASKRUN the kernel insists.
@@ -68,27 +70,32 @@ type completion struct {
 	res  int32
 }
 
-// newRing makes a ring for a number of submissions. Errors: those of io_uring_setup(2) and mmap(2).
+// newRing makes a ring for a number of submissions. Its memory is ours (Linux 6.5), not the ring's: a mapping of the ring would keep it for
+// as long as the process has a thread, and a dead daemon may have one that waits for what the ring has in hand (tellers). Errors: those
+// of io_uring_setup(2) and mmap(2).
 func newRing(entries uint32) (*ring, error) {
-	p := ringParams{flags: setupSQE128 | setupSingleIssuer | setupDeferTaskrun | setupNoSQArray}
+	r := &ring{fd: -1}
+	page := os.Getpagesize()
+	pages := func(size int) int { return (size + page - 1) / page * page }
+	most := 1 << bits.Len32(entries-1) // the kernel's number of submissions; it has twice as many completions
+	var err error
+	for b, size := range map[*[]byte]int{&r.shared: pages(ringHead + 2*most*cqeSize), &r.sqes: pages(most * sqeSize)} {
+		if *b, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE); err != nil {
+			r.close()
+			return nil, fmt.Errorf("memory for a ring: %w", err)
+		}
+	}
+	p := ringParams{flags: setupSQE128 | setupSingleIssuer | setupDeferTaskrun | setupNoMmap | setupNoSQArray}
+	p.sq.user, p.cq.user = uintptr(unsafe.Pointer(&r.sqes[0])), uintptr(unsafe.Pointer(&r.shared[0]))
 	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
 	if errno != 0 {
+		r.close()
 		return nil, fmt.Errorf("io_uring_setup: %w", errno)
 	}
-	r := &ring{fd: int(fd)}
-	if p.features&featSingleMmap == 0 {
+	r.fd = int(fd)
+	if p.features&featSingleMmap == 0 || int(p.cq.cqes)+int(p.cqEntries)*cqeSize > len(r.shared) || int(p.sqEntries)*sqeSize > len(r.sqes) {
 		r.close()
 		return nil, fmt.Errorf("io_uring_setup: the kernel is too old: %w", unix.ENOSYS)
-	}
-	var err error
-	size := max(int(p.sq.array), int(p.cq.cqes)+int(p.cqEntries)*cqeSize)
-	if r.shared, err = unix.Mmap(r.fd, offSQRing, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
-		r.close()
-		return nil, fmt.Errorf("map a ring: %w", err)
-	}
-	if r.sqes, err = unix.Mmap(r.fd, offSQEs, int(p.sqEntries)*sqeSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
-		r.close()
-		return nil, fmt.Errorf("map a ring: %w", err)
 	}
 	word := func(at uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.shared[at])) }
 	r.sqHead, r.sqTail, r.sqMask = word(p.sq.head), word(p.sq.tail), *word(p.sq.mask)
@@ -99,13 +106,14 @@ func newRing(entries uint32) (*ring, error) {
 }
 
 func (r *ring) close() {
-	if r.shared != nil {
-		_ = unix.Munmap(r.shared)
+	if r.fd >= 0 {
+		unix.Close(r.fd) // the kernel has pinned the memory for as long as it needs it
 	}
-	if r.sqes != nil {
-		_ = unix.Munmap(r.sqes)
+	for _, b := range [][]byte{r.shared, r.sqes} {
+		if b != nil {
+			_ = unix.Munmap(b)
+		}
 	}
-	unix.Close(r.fd)
 }
 
 // sqe is a free submission, zeroed; nil when all are taken. It is handed over by enter.

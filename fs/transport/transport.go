@@ -65,6 +65,7 @@ type Conn struct {
 	slots   slots
 	rings   *rings
 	readers *readers
+	tellers *tellers
 	ledger  *ledger
 	// greeting is the kernel's INIT; resend: a daemon before this one may have left requests.
 	greeting []byte
@@ -117,6 +118,7 @@ func Mount(o Options) (c *Conn, err error) {
 		unix.Close(fd)
 		return nil, errors.Join(err, c.Unmount(true))
 	}
+	c.tellers = newTellers(fd)
 	c.readers = &readers{c: c, fd: fd, size: requestSize(o.MaxWrite)}
 	if o.Legacy != nil {
 		return c, nil
@@ -134,6 +136,7 @@ func notByRing(why error) error {
 
 // abandon ends a connection that never served.
 func (c *Conn) abandon() error {
+	c.tellers.end()
 	if c.rings != nil {
 		c.rings.end()
 	}
@@ -243,6 +246,7 @@ func (c *Conn) finish() {
 	if c.rings != nil {
 		c.rings.end()
 	}
+	c.tellers.end()
 	c.asides.Wait()
 	if err := c.dev.close(); err != nil {
 		c.o.Logger.Warn("close /dev/fuse", "err", err)
