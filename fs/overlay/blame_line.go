@@ -371,14 +371,17 @@ func (b *blamer) objectLine(id OID, until uint64) error {
 		}
 		return 1
 	})
-	next := b.metaNow(id)
+	now := b.metaNow(id)
 	for i := range slices.Backward(all) {
-		t := &all[i]
+		t, next := &all[i], now
+		for j := range all[i+1:] {
+			if later := &all[i+1+j]; later.meta != nil && later.share.first > t.share.last {
+				next = later.meta
+				break
+			}
+		}
 		if t.share.first <= until || b.e.StatusOf(t.task) == tasktree.Undone {
 			b.add(t.task, t.share.last, deedsOf(t.content, t.meta, next)...)
-		}
-		if t.meta != nil {
-			next = t.meta
 		}
 	}
 	return nil

@@ -22,7 +22,8 @@ type occupant struct {
 func (o occupant) is(other occupant) bool { return o.there == other.there && o.id == other.id }
 
 // turn is what a task did to who is at a place. Of a task that is there, its image is what was before it; of one that is
-// undone, it is what was after it. What cannot be read so follows from the turns after it: those of undone tasks came and
+// undone, it is what was after it. Of a task that came back to a place after another one, all from its first change of it to its
+// last counts as one. What cannot be read so follows from the turns after it: those of undone tasks came and
 // went, so that what a task left is the image of the next one that is there, or what is at the place now.
 type turn struct {
 	task     tasktree.TaskID
@@ -75,7 +76,11 @@ func (b *blamer) turns(at spot) (all []turn, now occupant, err error) {
 	for i := range all {
 		all[i].then = now
 		for j := range all[i+1:] {
-			if next := &all[i+1+j]; !next.undone || all[i].undone && b.wasThere(next.task, all[i].task) {
+			next := &all[i+1+j]
+			if next.at <= all[i].last {
+				continue // the task came back to the place after that
+			}
+			if !next.undone || all[i].undone && b.wasThere(next.task, all[i].task) {
 				all[i].then = next.image
 				break
 			}

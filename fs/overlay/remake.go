@@ -40,6 +40,7 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	if err != nil {
 		return MoveResult{}, Changes{}, err
 	}
+	e.leaveSame(im)
 	m, err := e.making(op, own, tasktree.Task{Agent: a, Title: title}, im)
 	if err != nil {
 		e.dropCopies(im)
@@ -197,9 +198,35 @@ func (e *Engine) forced(op string, own *claim, p *tasktree.Plan) (*mover, error)
 			return nil, err
 		}
 	}
+	e.leaveSame(im)
 	m, err := e.making(op, own, tasktree.Task{Agent: p.Agent, Title: fmt.Sprintf("forced %s from %d to %d", op, p.From, p.To), Forced: true, Back: p.To}, im)
 	if err != nil {
 		e.dropCopies(im)
 	}
 	return m, err
+}
+
+// leaveSame takes out of images the entries at which is what they want: the task that is made of them does nothing there.
+// Preconditions: what the images are of is claimed.
+func (e *Engine) leaveSame(im *images) {
+	for at, want := range im.entries {
+		fd, done, err := e.openDir(at.dir, 0)
+		if err != nil {
+			continue // the move says so
+		}
+		var st Stat
+		err = statAt(fd, at.name, &st)
+		done()
+		is := OID(0)
+		if err == nil {
+			if is, err = e.findOID(keyOf(&st)); is == 0 {
+				continue
+			}
+		} else if absent(err) {
+			err = nil
+		}
+		if err == nil && is == want {
+			delete(im.entries, at)
+		}
+	}
 }
