@@ -35,6 +35,9 @@ type virtual struct {
 	as    bool           // `.tt/as`
 	link  string         // a symbolic link's target: the kernel keeps it by the node, so another target is another node
 	space *space         // `.tt/forks/NAME/tree`: it is this one's root
+	// by is the thread that looked `.tt/ctl` up. Each has a node of its own, for the kernel lets one write at a time to an inode:
+	// else a command, as short as it may be, would wait for all that others have given before.
+	by uint32
 }
 
 func (f *face) who(h *fuse.InHeader) control.Caller {
@@ -90,6 +93,9 @@ func (f *face) lookupVirtual(h *fuse.InHeader, name string, out *fuse.EntryOut) 
 			return f.status("lookup", err)
 		}
 		v.link = string(target)
+	}
+	if v.n != nil && v.n.Kind() == control.Ctl {
+		v.by = h.Pid
 	}
 	n := f.virtuals.intern(v)
 	out.NodeId, out.Generation = n.id, 1

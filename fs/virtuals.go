@@ -45,6 +45,9 @@ func (t *virtualTable) intern(v virtual) *virtual {
 	if v.link != "" {
 		key += "\x00\x00" + v.link
 	}
+	if v.by != 0 {
+		key += "\x00by\x00" + strconv.FormatUint(uint64(v.by), 10)
+	}
 	old := t.byPath[key]
 	if old == nil {
 		t.next++

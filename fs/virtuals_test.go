@@ -29,3 +29,25 @@ func TestVirtualsAreForgotten(t *testing.T) {
 		t.Errorf("%d nodes and %d names are left", len(table.byID), len(table.byPath))
 	}
 }
+
+// TestEachThreadsCtl: `.tt/ctl` is another node for each thread that looks it up, as long as the kernel knows it.
+func TestEachThreadsCtl(t *testing.T) {
+	var table virtualTable
+	of := func(thread uint32, view uint64) uint64 {
+		return table.intern(virtual{path: ".tt/ctl", view: view, by: thread}).id
+	}
+	one := of(1, 0)
+	if of(1, 0) != one {
+		t.Error("a thread has two nodes")
+	}
+	for what, other := range map[string]uint64{"another thread": of(2, 0), "another view": of(1, 7)} {
+		if other == one {
+			t.Errorf("%s has the same node", what)
+		}
+		table.forget(other, 1)
+	}
+	table.forget(one, 2)
+	if len(table.byID) != 0 || len(table.byPath) != 0 {
+		t.Errorf("%d nodes and %d names are left", len(table.byID), len(table.byPath))
+	}
+}
