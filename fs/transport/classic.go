@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,7 @@ type buffer struct {
 	note    *note  // nil: nothing is noted
 	memory  []byte // nil: let go
 	in, out [1][]byte
+	args    arguments
 }
 
 // start starts a reader.
@@ -208,10 +210,23 @@ func (r *readers) handle(b *buffer) {
 		}
 		defer b.note.end()
 	}
+	if answer, done := r.c.onDevice(b.in[0], b.out[0], &b.args); done {
+		b.note.done(answer)
+		r.taken(op, writeTo(r.fd, answer))
+		return
+	}
 	n, status := r.c.server.HandleRequest(b.in[:], b.out[:])
 	var err error
 	switch {
-	case n > 0 && op == opInterrupt && r.c.rings != nil:
+	case n > 0 && op == opInterrupt && r.c.rings == nil:
+		// It is one that is not cancelled, or that another reader has just read: the kernel is to try again, but not without a pause.
+		again := slices.Clone(b.out[0][:n])
+		r.c.asides.Go(func() {
+			time.Sleep(interruptPause)
+			r.taken(op, writeTo(r.fd, again))
+		})
+		return
+	case n > 0 && op == opInterrupt:
 		// The request may be on its way by a ring still, which the kernel, told to try again, would not look for.
 		target := interrupted(b.in[0])
 		r.c.asides.Go(func() { r.c.interrupt(target) })

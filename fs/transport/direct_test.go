@@ -52,7 +52,15 @@ func (f *echo) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut)
 	return s
 }
 
+func (f *echo) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	s := f.ask("opendir", *in)
+	out.Fh, out.OpenFlags = in.NodeId, in.Flags
+	return s
+}
+
 func (f *echo) Release(_ <-chan struct{}, in *fuse.ReleaseIn) { f.ask("release", *in) }
+
+func (f *echo) ReleaseDir(in *fuse.ReleaseIn) { f.ask("releasedir", *in) }
 
 func (f *echo) GetXAttr(_ <-chan struct{}, h *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
 	if s := f.ask("getxattr", *h, name, len(dest)); s != fuse.OK {
@@ -71,6 +79,7 @@ func TestDirectIsGoFuse(t *testing.T) {
 	args := map[uint32]int{
 		opLookup: 0, opUnlink: 0, opGetAttr: int(unsafe.Sizeof(fuse.GetAttrIn{})) - inHeaderSize, opSetAttr: int(unsafe.Sizeof(fuse.SetAttrIn{})) - inHeaderSize,
 		opRelease: int(unsafe.Sizeof(fuse.ReleaseIn{})) - inHeaderSize, opGetXAttr: int(unsafe.Sizeof(fuse.GetXAttrIn{})) - inHeaderSize,
+		opOpenDir: int(unsafe.Sizeof(fuse.OpenIn{})) - inHeaderSize, opReleaseDir: int(unsafe.Sizeof(fuse.ReleaseIn{})) - inHeaderSize,
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for op, argSize := range args {
@@ -116,7 +125,7 @@ func TestDirectIsGoFuse(t *testing.T) {
 				var status fuse.Status
 				done := false
 				if direct {
-					if n, status, done = c.direct(e); !done {
+					if n, status, done = c.onRing(e); !done {
 						t.Fatalf("%s is not answered directly", opName(op))
 					}
 				} else {
@@ -126,6 +135,14 @@ func TestDirectIsGoFuse(t *testing.T) {
 				payload := *(*uint32)(unsafe.Pointer(&e.header[entPayloadAt]))
 				answers[direct] = slices.Concat(e.header[:outHeaderSize], e.payload[:payload])
 				asked[direct], f.asked = f.asked, ""
+			}
+			in, out := slices.Concat(make([]byte, inHeaderSize), arg, name), bytes.Repeat([]byte{0xee}, size)
+			*inHeader(in) = fuse.InHeader{Length: uint32(len(in)), Opcode: op, Unique: 77, NodeId: uint64(round + 2)}
+			inHeader(in).Uid, inHeader(in).Gid, inHeader(in).Pid = 1, 2, 3
+			answer, done := c.onDevice(in, out, &arguments{})
+			if !done || !bytes.Equal(answer, answers[false]) || f.asked != asked[false] {
+				t.Errorf("%s from the device (%v):\nasked    %s\nby go-fuse %s\nanswered %x\nby go-fuse %x", opName(op), done, f.asked, asked[false], answer, answers[false])
+				return
 			}
 			if !bytes.Equal(answers[true], answers[false]) || asked[true] != asked[false] || asked[true] == "" {
 				t.Errorf("%s (fails %v, panics %v, %q):\nasked    %s\nby go-fuse %s\nanswered %x\nby go-fuse %x", opName(op), f.fails, f.panic, f.value,

@@ -16,6 +16,7 @@ const (
 	opInterrupt   = 36
 	opDestroy     = 38
 	opRelease     = 18
+	opOpenDir     = 27
 	opReleaseDir  = 29
 	opBatchForget = 42
 )

@@ -202,7 +202,7 @@ func (t *thread) handle(e *entry) {
 			defer pin(t.cpu)
 		}
 	}
-	n, status, done := c.direct(e)
+	n, status, done := c.onRing(e)
 	if !done {
 		n, status = c.server.HandleRequest(e.req.in[:], e.out[:])
 	}
