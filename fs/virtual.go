@@ -35,9 +35,7 @@ type virtual struct {
 	as    bool           // `.tt/as`
 	link  string         // a symbolic link's target: the kernel keeps it by the node, so another target is another node
 	space *space         // `.tt/forks/NAME/tree`: it is this one's root
-	// by is the thread that looked `.tt/ctl` up. Each has a node of its own, for the kernel lets one write at a time to an inode:
-	// else a command, as short as it may be, would wait for all that others have given before.
-	by uint32
+	by    uint32         // the thread that looked `.tt/ctl` up: the kernel lets one write at a time to an inode, and no command is to wait for others'
 }
 
 func (f *face) who(h *fuse.InHeader) control.Caller {
