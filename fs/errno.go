@@ -22,6 +22,7 @@ var errnos = map[overlay.Kind]syscall.Errno{
 	overlay.NotYours:    syscall.EPERM,
 	overlay.ReadOnly:    syscall.EROFS,
 	overlay.NoSpace:     syscall.ENOSPC,
+	overlay.NoFiles:     syscall.ENFILE,
 	overlay.IO:          syscall.EIO,
 	overlay.Exists:      syscall.EEXIST,
 	overlay.Fenced:      syscall.ESTALE,
@@ -58,6 +59,9 @@ func errno(err error) (code syscall.Errno, known bool) {
 	}
 	var sys syscall.Errno
 	if errors.As(err, &sys) {
+		if sys == syscall.EMFILE { // that would be the program's own limit
+			sys = syscall.ENFILE
+		}
 		return sys, true
 	}
 	return syscall.EIO, false
@@ -75,6 +79,7 @@ var kinds = map[overlay.Kind]control.Kind{
 	overlay.NotYours:    control.NotYours,
 	overlay.ReadOnly:    control.ReadOnly,
 	overlay.NoSpace:     control.NoSpace,
+	overlay.NoFiles:     control.NoFiles,
 	overlay.Exists:      control.Exists,
 	overlay.Fenced:      control.Stale,
 	overlay.NoPath:      control.NoFile,
@@ -105,6 +110,8 @@ func controlError(op string, err error) error {
 		}
 		out.What, out.Err = own.Path, own.Err
 		return out
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		out.Kind = control.NoFiles
 	case errors.Is(err, identity.Invalid):
 		out.Kind = control.Invalid
 	case errors.Is(err, identity.NotYours):

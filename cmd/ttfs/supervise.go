@@ -21,6 +21,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Names of a supervisor in ps, by which `ttfs unmount` knows it: of one that starts another daemon, and of one that does not.
+const (
+	keeperName  = "ttfs-keep"
+	watcherName = "ttfs-watch"
+)
+
 // keeperFD is the descriptor of the socket to the supervisor in a daemon; what the supervisor has kept follows.
 const keeperFD = 4
 
@@ -78,7 +84,7 @@ func runSupervise(dir string, args []string) error {
 	if err := closeStray(); err != nil {
 		return failed("mount "+dir, err, "")
 	}
-	_ = os.WriteFile("/proc/self/comm", []byte("ttfs-keep"), 0) // a name in ps, no more
+	_ = os.WriteFile("/proc/self/comm", []byte(keeperName), 0)
 	s := &supervisor{args: args, dir: dir, kept: map[string]*os.File{}}
 	signal.Ignore(syscall.SIGHUP)
 	signals := make(chan os.Signal, 1)
@@ -228,7 +234,7 @@ func (s *supervisor) listen(socket int) {
 			}
 		case r.Say == estate.Alone:
 			s.alone = true
-			_ = os.WriteFile("/proc/self/comm", []byte("ttfs-watch"), 0) // a name in ps, no more
+			_ = os.WriteFile("/proc/self/comm", []byte(watcherName), 0)
 		default:
 			if r.Say == estate.Serving {
 				s.mount, _ = mountIDOf(s.dir) // without it, nothing is ended

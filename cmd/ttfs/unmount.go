@@ -76,6 +76,10 @@ func runUnmount(w workspace, lazy bool, s streams) error {
 	} else {
 		defer unix.Close(daemon)
 	}
+	keeper := openKeeper(pid)
+	if keeper >= 0 {
+		defer unix.Close(keeper)
+	}
 	inForks := m.forkUsers() // of them the kernel does not say that the mount is busy: theirs is another
 	if len(inForks) > 0 && !lazy {
 		return inUse(w, inForks)
@@ -88,7 +92,11 @@ func runUnmount(w workspace, lazy bool, s streams) error {
 		fmt.Fprintf(s.err, "ttfs: %s is detached; process %d goes on serving it to %s, and ends with them\n", w.dir, pid, strings.Join(users, ", "))
 		return nil
 	}
-	return waitClosed(w, pid, daemon)
+	err = waitClosed(w, pid, daemon)
+	if err == nil {
+		waitKeeper(keeper)
+	}
+	return err
 }
 
 // detachUnused takes the mount away. Users are those that go on using it, when lazy.

@@ -27,6 +27,7 @@ const (
 	Exists      Kind = "Already exists"
 	ReadOnly    Kind = "Read-only"
 	NoSpace     Kind = "No space left in the store"
+	NoFiles     Kind = "The daemon can open no more files for now"
 	Stale       Kind = "Changed after you read it"
 	Partial     Kind = "Read only in part"
 	Running     Kind = "Already running"
@@ -53,6 +54,7 @@ var errnos = []struct {
 	{Exists, syscall.EEXIST},
 	{ReadOnly, syscall.EROFS},
 	{NoSpace, syscall.ENOSPC},
+	{NoFiles, syscall.ENFILE},
 	{Stale, syscall.ESTALE},
 	{Partial, syscall.ENODATA},
 	{Running, syscall.EBUSY},

@@ -123,7 +123,7 @@ func TestErrno(t *testing.T) {
 	for err, want := range map[error]syscall.Errno{
 		nil: 0, Invalid: syscall.EINVAL, Unsupported: syscall.EINVAL, NoTask: syscall.ENOENT, NoAgent: syscall.ENOENT, NoFile: syscall.ENOENT,
 		AtRoot: syscall.ENOENT, Conflict: syscall.EBUSY, Protected: syscall.EPERM, NotYours: syscall.EPERM, Exists: syscall.EEXIST,
-		ReadOnly: syscall.EROFS, NoSpace: syscall.ENOSPC, Stale: syscall.ESTALE, Partial: syscall.ENODATA, Failed: syscall.EIO,
+		ReadOnly: syscall.EROFS, NoSpace: syscall.ENOSPC, NoFiles: syscall.ENFILE, Stale: syscall.ESTALE, Partial: syscall.ENODATA, Failed: syscall.EIO,
 		io.EOF: syscall.EIO,
 	} {
 		if got := Errno(err); got != want {

@@ -72,7 +72,7 @@ func (ch *change) refused(err error) error {
 // unkept is refused for what the store would not keep before there is a record. Any other error is what the operation ends with.
 func (ch *change) unkept(err error) error {
 	var own *Error
-	if errors.As(err, &own) && (own.Kind == NoSpace || own.Kind == IO) {
+	if errors.As(err, &own) && (own.Kind == NoSpace || own.Kind == NoFiles || own.Kind == IO) {
 		return ch.refused(err)
 	}
 	ch.drop()

@@ -27,6 +27,7 @@ const (
 	NotYours    Kind = "not yours"
 	ReadOnly    Kind = "read-only"
 	NoSpace     Kind = "no space left for the before-image"
+	NoFiles     Kind = "the daemon can open no more files for now"
 	IO          Kind = "input/output error"
 	Exists      Kind = "exists already"
 	Fenced      Kind = "the task in which this process began has been undone"
@@ -71,8 +72,14 @@ func (e *Error) Unwrap() []error {
 }
 
 func fail(op, path string, kind Kind, err error) error {
+	if (kind == IO || kind == Damaged) && noFiles(err) {
+		kind = NoFiles
+	}
 	return &Error{Op: op, Path: path, Kind: kind, Err: err}
 }
+
+// noFiles says whether an error is that nothing more can be opened.
+func noFiles(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
 
 // storeError gives an error of the store its kind: the change that needed the store is refused with it.
 func storeError(op string, err error) error {
@@ -87,9 +94,11 @@ func storeError(op string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrNoSpace), errors.Is(err, cas.ErrNoSpace), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		kind = NoSpace
+	case noFiles(err):
+		kind = NoFiles
 	case errors.Is(err, cas.ErrCorrupt), errors.Is(err, journal.ErrCorrupt), errors.Is(err, cas.ErrNotFound), errors.Is(err, errShort):
 		kind = Damaged
-	case errors.Is(err, journal.ErrReadOnly):
+	case errors.Is(err, journal.ErrReadOnly), errors.Is(err, syscall.EROFS):
 		kind = ReadOnly
 	}
 	return fail(op, "", kind, err)

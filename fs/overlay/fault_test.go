@@ -59,7 +59,7 @@ func (s *stand) faultAt(n int, on bool, with error) (hit *bool) {
 var faults = []struct {
 	errno error
 	kind  Kind
-}{{unix.ENOSPC, NoSpace}, {unix.EIO, IO}}
+}{{unix.ENOSPC, NoSpace}, {unix.EIO, IO}, {unix.EMFILE, NoFiles}}
 
 // TestFaultInOperation fails every point of every operation. The operation is refused, nothing has changed, and the same
 // operation is then done, taken back and done again as ever.
