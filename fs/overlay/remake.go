@@ -171,6 +171,26 @@ func (e *Engine) timesOnly(im *images, t thing) bool {
 	return err == nil && was.equal(&is)
 }
 
+// planTimes are the directories of which a plan's tasks have nothing but the times.
+func (e *Engine) planTimes(p *tasktree.Plan) (map[OID]bool, error) {
+	out := map[OID]bool{}
+	for _, s := range p.Steps {
+		im, err := e.readImages(s.Task)
+		if err != nil {
+			return nil, err
+		}
+		times, err := e.timesOf(s.Task, im)
+		if err != nil {
+			return nil, err
+		}
+		for id := range im.metas {
+			was, has := out[id]
+			out[id] = times[id] && (was || !has)
+		}
+	}
+	return out, nil
+}
+
 // forced is a move that takes along what others have changed, as a task of its own, on top of the agent's active one: its
 // images are what the plan leads to. So what it displaces is kept with a task, and taking that back gives all of it back,
 // and what was moved beside it; nothing of the tasks that the plan would have swapped is changed. Preconditions: what
@@ -184,7 +204,23 @@ func (e *Engine) forced(op string, own *claim, p *tasktree.Plan) (*mover, error)
 	for at, id := range then.entries {
 		im.entries[at] = id
 	}
+	times, err := e.planTimes(p)
+	if err != nil {
+		return nil, err
+	}
+	now, err := e.newView(nil, tasktree.Plan{})
+	if err != nil {
+		return nil, err
+	}
 	for id, m := range then.metas {
+		if times[id] { // whoever gave it another mode since is not displaced for that
+			is, err := now.meta(&ref{id: id, kind: unix.S_IFDIR})
+			if err != nil {
+				continue
+			}
+			is.atime, is.mtime = m.atime, m.mtime
+			m = is
+		}
 		im.metas[id] = m
 	}
 	for _, id := range sortedOIDs(then.contents) {
