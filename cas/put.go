@@ -27,7 +27,7 @@ func (s *Store) Put(b []byte) (Ref, error) {
 	held := s.pins.newSet()
 	defer held.release()
 	ref := SumBytes(b)
-	if err := s.putChunk(op, held, ref, b); err != nil {
+	if err := s.putChunk(op, held, ref, b, nil); err != nil {
 		return Ref{}, err
 	}
 	return ref, nil
@@ -40,12 +40,31 @@ func (s *Store) Put(b []byte) (Ref, error) {
 //
 // Errors: as Put; ErrIO with the error of r when r fails.
 func (s *Store) PutReader(r io.Reader) (ref Ref, sizeBytes int64, err error) {
+	h := s.Hold(nil)
+	defer h.Release()
+	return h.PutReader(r)
+}
+
+// Hold is for who names what he puts later: Collect leaves it alone until Release.
+type Hold struct {
+	s   *Store
+	set *pinSet
+	by  Packer
+}
+
+// Hold begins one. by packs what is put; nil: the store itself.
+func (s *Store) Hold(by Packer) *Hold { return &Hold{s: s, set: s.pins.newSet(), by: by} }
+
+// Release ends the hold. What no reference names by now may be collected.
+func (h *Hold) Release() { h.set.release() }
+
+// PutReader is [Store.PutReader]. Errors: ErrIO with the error of the Packer, too.
+func (h *Hold) PutReader(r io.Reader) (ref Ref, sizeBytes int64, err error) {
 	const op = "put"
+	s := h.s
 	if err := s.checkWritable(op); err != nil {
 		return Ref{}, 0, err
 	}
-	held := s.pins.newSet()
-	defer held.release()
 	buf := s.bufs.Get().(*[ChunkBytes]byte)
 	defer s.bufs.Put(buf)
 
@@ -61,8 +80,8 @@ func (s *Store) PutReader(r io.Reader) (ref Ref, sizeBytes int64, err error) {
 			break
 		}
 		chunk := buf[:n]
-		sum := s.sumChunk(chunk)
-		if err := s.putChunk(op, held, sum, chunk); err != nil {
+		sum, err := h.putChunk(op, chunk)
+		if err != nil {
 			return Ref{}, 0, err
 		}
 		l.chunks = append(l.chunks, sum)
@@ -75,10 +94,22 @@ func (s *Store) PutReader(r io.Reader) (ref Ref, sizeBytes int64, err error) {
 		return l.chunks[0], l.sizeBytes, nil
 	}
 	whole.Sum(ref[:0])
-	if err := s.putList(op, held, ref, l); err != nil {
+	if err := s.putList(op, h.set, ref, l); err != nil {
 		return Ref{}, 0, err
 	}
 	return ref, l.sizeBytes, nil
+}
+
+func (h *Hold) putChunk(op string, chunk []byte) (Ref, error) {
+	if h.by == nil {
+		ref := h.s.codec.sum(chunk)
+		return ref, h.s.putChunk(op, h.set, ref, chunk, nil)
+	}
+	ref, rec, err := h.by.Pack(chunk)
+	if err != nil {
+		return Ref{}, &Error{Op: op, What: "packing the content", Kind: ErrIO, Err: err}
+	}
+	return ref, h.s.putChunk(op, h.set, ref, chunk, rec)
 }
 
 // fill reads until buf is full, and returns io.EOF with what it has at the end
@@ -99,16 +130,8 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// sumChunk is SumBytes, faster for holes.
-func (s *Store) sumChunk(b []byte) Ref {
-	if len(b) == ChunkBytes && isZero(b) {
-		return s.codec.zeroRef()
-	}
-	return SumBytes(b)
-}
-
-// putChunk pins ref and writes content under it unless it is there.
-func (s *Store) putChunk(op string, held *pinSet, ref Ref, content []byte) error {
+// putChunk pins ref and writes content under it unless it is there. rec is its record; nil: it is not made yet.
+func (s *Store) putChunk(op string, held *pinSet, ref Ref, content, rec []byte) error {
 	held.add(ref)
 	if err := s.enter(op, ref); err != nil {
 		return err
@@ -128,7 +151,10 @@ func (s *Store) putChunk(op string, held *pinSet, ref Ref, content []byte) error
 		s.counters.duplicates.Add(1)
 		return nil
 	}
-	return s.write(op, ref, k, s.codec.encode(content))
+	if rec == nil {
+		rec = s.codec.encode(content)
+	}
+	return s.write(op, ref, k, rec)
 }
 
 // putList pins ref and writes the list under it unless it is there.

@@ -38,3 +38,13 @@ func (s *Store) room(op string, need int, floor int64) error {
 	}
 	return nil
 }
+
+// Room returns the bytes that are free on the store's disk, and the floor below which Put refuses: negative where there is none, or
+// the free space cannot be told.
+func (s *Store) Room() (freeBytes, floorBytes int64) {
+	free, err := s.freeBytes(s.dir)
+	if err != nil {
+		return 0, -1
+	}
+	return free, s.floor
+}

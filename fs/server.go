@@ -48,6 +48,8 @@ type Options struct {
 	Logger *slog.Logger
 	// ShowMoves starts the process that runs ShowMoves for this mount; empty: watchers (inotify) are not told of moves.
 	ShowMoves []string
+	// Pack starts the process that runs Pack for the archiver; empty: the daemon packs itself.
+	Pack []string
 	// Keeper keeps what a daemon that follows needs when this one is killed, or has kept it of one before; nil: the mount ends with
 	// this daemon.
 	Keeper *estate.Keeper
@@ -103,7 +105,7 @@ func Mount(o Options) (*Server, error) {
 	f.main = &space{back: back}
 	back.sp = f.main
 	s.engine, err = overlay.Open(overlay.Options{
-		DirFDs: dirFDs(), Keeper: s.legacy.nodes(),
+		DirFDs: dirFDs(), Keeper: s.legacy.nodes(), Packer: packer(o.Pack),
 		Guard: guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
 		Notify: &notifier{f: f, sp: f.main}, ForkNotify: func(n overlay.ForkName) overlay.Notifier { return &forkNotifier{f: f, name: string(n)} }, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",

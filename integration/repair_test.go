@@ -30,7 +30,7 @@ func TestRepairOfBlob(t *testing.T) {
 	w.Sh("head -c 1000 /dev/zero > big; head -c 10 /dev/zero > small; rm -f none").OK()
 	w.Task("two") // what the first keeps may be archived
 	after := w.Snapshot()
-	rig.Eventually(t, "the archiver", func() bool {
+	rig.Patiently(t, "the archiver", func() bool {
 		m := w.Read(".tt/metrics")
 		_, rest, _ := strings.Cut(m, "\nttfs_archived_total ")
 		return !strings.HasPrefix(rest, "0\n") && rest != ""

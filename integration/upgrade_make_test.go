@@ -154,7 +154,7 @@ func fillExample(t *testing.T, w *rig.Workspace, want *strings.Builder) {
 // kept waits until the archiver has been by: then there are blobs, and what the agents know is stored.
 func kept(t *testing.T, w *rig.Workspace) {
 	t.Helper()
-	rig.Eventually(t, "the archiver", func() bool {
+	rig.Patiently(t, "the archiver", func() bool {
 		for line := range strings.Lines(w.Read(".tt/metrics")) {
 			if n, found := strings.CutPrefix(strings.TrimSpace(line), "ttfs_archived_total "); found {
 				return n != "0"

@@ -158,7 +158,7 @@ func serve(o mountOptions, keeper *estate.Keeper, log *slog.Logger) (server *fs.
 	}
 	options := fs.Options{
 		Dir: o.dir, StoreDir: o.store, Config: o.config, Guard: o.guard, Blind: o.blind, Durability: o.durability, OnStoreError: o.onStoreError,
-		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Keeper: keeper, Logger: log,
+		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Pack: pack[:], Keeper: keeper, Logger: log,
 	}
 	tuneCollector()
 	profiled := startProfile(log)

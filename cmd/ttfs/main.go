@@ -74,7 +74,7 @@ func newRoot(s streams) *cobra.Command {
 		return usage("%s: %v; see `%s --help`", c.Name(), err, c.CommandPath())
 	})
 	root.AddCommand(
-		newMount(g, s), newSupervise(), newUnmount(g, s), newRun(g, s), newRunChild(s), newShowMoves(s),
+		newMount(g, s), newSupervise(), newUnmount(g, s), newRun(g, s), newRunChild(s), newShowMoves(s), newPack(s),
 		newTask(g, s), newLog(g, s), newShow(g, s), newDiff(g, s), newBlame(g, s),
 		newUndo(g, s), newRedo(g, s), newSwitch(g, s), newRevert(g, s), newRestore(g, s),
 		newForks(g, s), newFork(g, s), newMerge(g, s), newDiscard(g, s),

@@ -2,18 +2,14 @@ package overlay
 
 import (
 	"context"
-	"io"
 	"sync"
 	"time"
 
-	"github.com/ttfs/ttfs/cas"
-	"github.com/ttfs/ttfs/journal"
 	"github.com/ttfs/ttfs/tasktree"
 )
 
 // The archiver turns what sealed tasks keep as copies in hold and as inline bytes into blobs: hashed, compressed, stored
-// once. It works on one file at a time, and keeps the moves of the task's agent away meanwhile. A task that is being moved comes
-// later.
+// once. How it goes about one file is in archive_file.go, and how it keeps out of the way in archive_pace.go.
 
 // archivePause is how long the archiver waits between its rounds.
 const archivePause = 20 * time.Second
@@ -22,6 +18,8 @@ const archivePause = 20 * time.Second
 const archiveInline = 4 << 10
 
 type archiver struct {
+	// room is the free space on the blobs' disk, and what of it is to stay free.
+	room func() (freeBytes, floorBytes int64)
 	stop chan struct{}
 	done sync.WaitGroup
 	tidy chan struct{} // see Engine.tidy
@@ -51,9 +49,7 @@ func (e *Engine) startArchiver() {
 				if err := e.keepTouched(); err != nil {
 					e.log.Warn("when tasks were written to is kept later", "err", err)
 				}
-				if err := e.archive(e.newPace()); err != nil {
-					e.log.Warn("the archiver goes on later", "err", err)
-				}
+				e.archiveRound()
 				if !first {
 					continue
 				}
@@ -76,6 +72,15 @@ func (e *Engine) stopArchiver() {
 		close(e.arch.stop)
 	}
 	e.arch.done.Wait()
+}
+
+// archiveRound makes one round, in nobody's way.
+func (e *Engine) archiveRound() {
+	p := e.newPace()
+	defer p.end()
+	if err := e.archive(p); err != nil && !e.stopping() {
+		e.log.Warn("the archiver goes on later", "err", err)
+	}
 }
 
 // whileOpen is done when the engine is being closed.
@@ -143,17 +148,17 @@ func (e *Engine) archiveTask(id tasktree.TaskID, pc *pace) error {
 	if err != nil {
 		return err
 	}
+	whole := true
 	for _, o := range work {
-		if e.stopping() || !pc.quiet() {
-			return nil
-		}
-		start := time.Now()
-		if done, err := e.archiveObject(&k, o); err != nil || !done {
+		switch end, err := e.archiveFile(&k, o, pc); {
+		case err != nil || end == archLater:
 			return err
+		case end == archNoRoom:
+			whole = false
 		}
-		if !pc.rest(time.Since(start)) {
-			return nil
-		}
+	}
+	if !whole {
+		return nil
 	}
 	e.archMu.Lock()
 	defer e.archMu.Unlock()
@@ -178,87 +183,6 @@ func (e *Engine) archivables(id tasktree.TaskID) (work []OID, err error) {
 		return err
 	})
 	return work, storeError("archive", err)
-}
-
-// archiveObject archives what a task keeps of one file, as it is by now; false: the task is being moved.
-func (e *Engine) archiveObject(k *tasktree.Task, o OID) (done bool, err error) {
-	id := k.ID
-	if err := e.enterPast(); err != nil {
-		return false, nil
-	}
-	defer e.leavePast()
-	release, busy := e.holdPast(k.Agent)
-	if busy != nil {
-		return false, nil
-	}
-	defer release()
-	defer e.gate.run(newClaim(k.Agent))() // who reads a copy reads it again as a blob
-	e.blobMu.RLock()
-	defer e.blobMu.RUnlock()
-	im := newImages()
-	err = e.j.Scan(key(kPiece, uint64(id), uint64(o)), func(k, v []byte) error { return im.add(k, v) })
-	if err != nil || im.contents[o] == nil {
-		return err == nil, storeError("archive", err)
-	}
-	var b journal.Batch
-	var copies []copyID
-	for i := range im.contents[o].pieces {
-		p := &im.contents[o].pieces[i]
-		if !p.archivable() {
-			continue
-		}
-		q, err := e.toBlob(p)
-		if err != nil {
-			return false, err
-		}
-		if p.kind == pieceCopy {
-			copies = append(copies, p.copy)
-		}
-		b.Put(pieceKey(id, o, p.off), q.encode())
-		e.count.archived.Add(1)
-	}
-	if b.Empty() {
-		return true, nil
-	}
-	if err := e.blobs.Sync(); err != nil {
-		return false, storeError("archive", err)
-	}
-	if err := e.j.Commit(&b); err != nil {
-		return false, storeError("archive", err)
-	}
-	e.forgetView() // it names the copies
-	for _, c := range copies {
-		e.dropCopy(c)
-	}
-	return true, nil
-}
-
-func (e *Engine) toBlob(p *piece) (piece, error) {
-	r, err := e.openPiece(p)
-	if err != nil {
-		return piece{}, err
-	}
-	defer r.close()
-	q := piece{off: p.off, size: p.size, kind: pieceBlob}
-	err = p.parts(r, func(s span, hole bool) error {
-		if hole {
-			q.holes = append(q.holes, s)
-		}
-		return nil
-	})
-	if err != nil {
-		return piece{}, storeError("archive", err)
-	}
-	var ref cas.Ref
-	var size int64
-	if ref, size, err = e.blobs.PutReader(io.NewSectionReader(r, 0, p.size)); err != nil {
-		return piece{}, storeError("archive", err)
-	}
-	if size != p.size {
-		return piece{}, fail("archive", "", Damaged, io.ErrUnexpectedEOF)
-	}
-	q.ref = ref
-	return q, nil
 }
 
 // watchIndex tells once that the journal's index takes nothing any more. Nothing is lost by it: the segments have

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,47 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestArchivePaced: in the background each file is asked about before it and rested after, its bytes end up as a blob, and
+// clocked is a pace on a clock of its own: to wait, or to work for as long as work says, takes no time.
+func clocked(records func() uint64, wait func(d time.Duration) bool) (p *pace, work func(d time.Duration)) {
+	now := time.Unix(0, 0)
+	p = &pace{records: records, now: func() time.Time { return now }, end: func() {}}
+	p.wait = func(d time.Duration) bool { now = now.Add(d); return wait(d) }
+	return p, func(d time.Duration) { now = now.Add(d) }
+}
+
+// TestPaceRests: it rests three times as long as it worked, looks once a second whether programs change much, and waits
+// until they do not.
+func TestPaceRests(t *testing.T) {
+	t.Parallel()
+	records := uint64(0)
+	var waits []time.Duration
+	p, work := clocked(func() uint64 { return records }, func(d time.Duration) bool { waits = append(waits, d); return true })
+	step := func(d time.Duration, changes uint64, want ...time.Duration) {
+		t.Helper()
+		waits = nil
+		work(d)
+		records += changes
+		if !p.pause() || !slices.Equal(waits, want) {
+			t.Errorf("after %v of work and %d changes it waits %v; should %v", d, changes, waits, want)
+		}
+	}
+	if !p.begin() || !slices.Equal(waits, []time.Duration{archiveLook}) {
+		t.Errorf("it begins after %v", waits)
+	}
+	if waits = nil; !p.begin() || waits != nil {
+		t.Errorf("it goes on after %v", waits)
+	}
+	const ms = time.Millisecond
+	step(10*ms, 0, 30*ms)
+	step(200*ms, archiveBusy/2, 600*ms)
+	step(100*ms, 1, 300*ms)                              // it looks: 51 changes in 1.24 s
+	step(200*ms, archiveBusy, 600*ms)                    // not yet
+	step(100*ms, archiveBusy, 300*ms, archiveLook)       // 200 in 1.2 s: it waits until there are none
+	step(300*ms, archiveBusy*12/10-1, 900*ms)            // 119 in 1.2 s
+	step(300*ms, archiveBusy*12/10, 900*ms, archiveLook) // 120
+}
+
+// TestArchivePaced: in the background it looks before the first file, rests after each, their bytes end up as blobs, and
 // nothing is archived once the engine is being closed.
 func TestArchivePaced(t *testing.T) {
 	t.Parallel()
@@ -55,20 +96,17 @@ func TestArchivePaced(t *testing.T) {
 	s.begin("after")
 	archived := s.e.count.archived.Load()
 	looks, rests := 0, 0
-	p := &pace{records: s.e.count.records.Load}
-	p.wait = func(d time.Duration) bool {
-		if done := int(s.e.count.archived.Load() - archived); d == archiveLook && done == looks {
+	p, _ := clocked(s.e.count.records.Load, func(d time.Duration) bool {
+		if done := int(s.e.count.archived.Load() - archived); d == archiveLook && done == 0 {
 			looks++
-		} else if done == rests+1 {
-			rests++
-		} else {
-			t.Errorf("after %d files it waits %v, with %d looks and %d rests before", done, d, looks, rests)
+		} else if rests++; done != rests {
+			t.Errorf("after %d files it waits %v, with %d looks and %d rests before", done, d, looks, rests-1)
 		}
 		return rests < files-1
-	}
+	})
 	s.must(s.e.archive(p))
-	if done := s.e.count.archived.Load() - archived; looks != files-1 || rests != files-1 || done != files-1 {
-		t.Errorf("%d looks, %d rests and %d files archived, should be %d each", looks, rests, done, files-1)
+	if done := s.e.count.archived.Load() - archived; looks != 1 || rests != files-1 || done != files-1 {
+		t.Errorf("%d looks, %d rests and %d files archived, should be 1, and %d each", looks, rests, done, files-1)
 	}
 	s.must(s.e.Archive())
 	if done := s.e.count.archived.Load() - archived; done != files {

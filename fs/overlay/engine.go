@@ -57,6 +57,10 @@ type Options struct {
 	// Refused is told what an agent was refused, as a sentence; nil: nobody.
 	Refused func(a tasktree.Agent, sentence string)
 
+	// Packer starts what hashes and compresses for the archiver, out of everybody's way, and ends with ctx; stop ends it
+	// earlier. nil, or an error: the engine does it itself.
+	Packer func(ctx context.Context) (p cas.Packer, stop func(), err error)
+
 	// Keeper keeps what the kernel knows of nodes, for a daemon to come; nil: nobody.
 	Keeper Keeper
 	// ForkNotify is who hears of what moves within a fork change; nil: nobody. It is asked when the fork is opened.
@@ -209,7 +213,7 @@ func Open(o Options) (*Engine, error) {
 	if e.blobMu = o.blobMu; e.blobMu == nil {
 		e.blobMu = new(sync.RWMutex)
 	}
-	e.classes = newClassifier(o.Classes)
+	e.classes, e.arch.room = newClassifier(o.Classes), e.blobs.Room
 	e.small.New = func() any { b := make([]byte, smallBytes+1); return &b }
 	ok := false
 	defer func() {

@@ -262,6 +262,14 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
+// Patiently is Eventually for what is done at idle priority: on a busy machine it waits for ten minutes.
+func Patiently(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	if !poll(10*time.Minute, condition) {
+		t.Fatalf("waited ten minutes for %s", what)
+	}
+}
+
 func poll(limit time.Duration, condition func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for {
