@@ -78,3 +78,35 @@ func TestIndexCacheRefusesTheOld(t *testing.T) {
 		t.Error("it keeps what fills it at once")
 	}
 }
+
+// TestIndexCacheAbsent: what is known to be absent is told by its key alone, of the age at which it was looked for, and the
+// last of two at one place stays.
+func TestIndexCacheAbsent(t *testing.T) {
+	var c indexCache
+	age := c.now()
+	c.addAbsent([]byte("k"), age)
+	if !c.absent([]byte("k")) || c.absent([]byte("kk")) || c.absent(nil) {
+		t.Error("it tells of another key")
+	}
+	c.empty()
+	if c.absent([]byte("k")) {
+		t.Error("it tells what was absent before it was emptied")
+	}
+	c.addAbsent([]byte("k"), age)
+	if c.absent([]byte("k")) {
+		t.Error("it takes what was looked for before it was emptied")
+	}
+	long := bytes.Repeat([]byte("k"), absentMax+1)
+	c.addAbsent(long, c.now())
+	c.addAbsent(nil, c.now())
+	if c.absent(long) || c.absent(long[1:]) || c.absent(nil) {
+		t.Error("it keeps a key that it has no room for")
+	}
+	for i := range 4 * absentSlots {
+		key := fmt.Append(nil, i)
+		c.addAbsent(key, c.now())
+		if !c.absent(key) {
+			t.Fatalf("%s is not kept", key)
+		}
+	}
+}

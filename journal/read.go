@@ -64,12 +64,16 @@ func (j *Journal) lookup(key []byte) ([]byte, error) {
 	if stored = j.cache.get(key); stored != nil {
 		return append([]byte(nil), stored...), nil
 	}
+	if j.cache.absent(key) {
+		return nil, nil
+	}
 	// What is checkpointed since then is in the index: it was written there before it left the memtables.
 	stored, found, err := j.idx.get(key, nil)
 	if err != nil {
 		return nil, fail("get", j.idx.dir, indexKind(err), err)
 	}
 	if !found {
+		j.cache.addAbsent(key, age)
 		return nil, nil
 	}
 	if len(stored) == 0 {
