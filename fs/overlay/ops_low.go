@@ -142,29 +142,24 @@ func (e *Engine) lowMeta(id NodeID) (m meta, low bool, err error) {
 // lowFile is a file open for reading whose bytes are the lower's when it is opened. Once the fork has changed it, its own
 // are read.
 type lowFile struct {
-	io.ReaderAt
 	size  int64
 	mtime unix.StatxTimestamp
-	done  func()
 
-	mu  sync.Mutex
-	own int // +checklocks:mu the fork's own file; -1: not opened
+	mu   sync.Mutex
+	low  io.ReaderAt // +checklocks:mu of the lower; nil: nobody has read from it, since the kernel has it all
+	done func()      // +checklocks:mu
+	own  int         // +checklocks:mu the fork's own file; -1: not opened
 }
 
 // openLow opens a hollow file for reading.
 func (e *Engine) openLow(c Caller, h *Handle) (*Handle, error) {
 	n := h.n
 	h.fd = -1
-	l := &lowFile{own: -1}
 	var st Stat
 	if err := e.statAny(n, nil, &st); err != nil {
 		return nil, err
 	}
-	var err error
-	if l.ReaderAt, l.size, l.done, err = e.lower.reader(n.from.ref); err != nil {
-		return nil, err
-	}
-	l.mtime = st.Mtime
+	l := &lowFile{size: int64(st.Size), mtime: st.Mtime, own: -1}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h.low = l
@@ -189,11 +184,30 @@ func (h *Handle) pread(e *Engine, b []byte, off int64) (int, error) {
 		}
 		return preadFull(fd, b, off)
 	}
-	n, err := h.low.ReadAt(b, off)
+	rd, err := h.lowReader(e)
+	if err != nil {
+		return 0, err
+	}
+	n, err := rd.ReadAt(b, off)
 	if err == io.EOF {
 		err = nil
 	}
 	return n, err
+}
+
+// lowReader reads the file of the lower. It stays what it was at the fork, whenever it is opened.
+func (h *Handle) lowReader(e *Engine) (io.ReaderAt, error) {
+	l := h.low
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.low == nil {
+		rd, _, done, err := e.lower.reader(h.n.from.ref)
+		if err != nil {
+			return nil, err
+		}
+		l.low, l.done = rd, done
+	}
+	return l.low, nil
 }
 
 func (h *Handle) ownFD(e *Engine) (int, error) {
@@ -231,9 +245,12 @@ func (h *Handle) closeFD() {
 		unix.Close(h.fd)
 		return
 	}
-	h.low.done()
 	h.low.mu.Lock()
 	defer h.low.mu.Unlock()
+	if h.low.low != nil {
+		h.low.done()
+		h.low.low = nil
+	}
 	if h.low.own >= 0 {
 		unix.Close(h.low.own)
 		h.low.own = -1

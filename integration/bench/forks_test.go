@@ -122,7 +122,7 @@ func overlays(b *testing.B, lower string) (times []time.Duration) {
 	return times
 }
 
-// readFork reads every file of the jobs' tree in the workspace and in a fork that has changed none.
+// readFork reads every file of the jobs' tree in the workspace and in a fork that has changed none, by an agent there and here.
 func readFork(b *testing.B, s *story) {
 	a := makeAssets(b)
 	w := rig.New(b)
@@ -130,8 +130,8 @@ func readFork(b *testing.B, s *story) {
 	w.Mount()
 	c := caller{ctl: w.Path(".tt/ctl")}
 	c.must(b, "fork reader")
-	read := func(dir string) {
-		cmd := exec.Command("sh", "-c", "find tree -type f -print0 | xargs -0 cat >/dev/null")
+	read := func(dir, who string) {
+		cmd := exec.Command("sh", "-c", who+"find tree -type f -print0 | xargs -0 cat >/dev/null")
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v: %s", err, out)
@@ -139,10 +139,10 @@ func readFork(b *testing.B, s *story) {
 	}
 	var main, fork []time.Duration
 	for range sizes().jobRounds {
-		timed(&main, func() { read(w.Dir) })
-		timed(&fork, func() { read(forkTree(w, "reader")) })
+		timed(&main, func() { read(w.Dir, "echo agent main >.tt/ctl; ") })
+		timed(&fork, func() { read(forkTree(w, "reader"), "") })
 	}
-	s.add(fmt.Sprintf("reading %d untouched files in a fork", a.files), fmt.Sprintf("%s, %.2f times the workspace", ms(fork), float64(median(fork))/float64(median(main))), "", "1 time")
+	s.add(fmt.Sprintf("an agent reads %d untouched files in its fork", a.files), fmt.Sprintf("%s, %.2f times as an agent in the workspace", ms(fork), float64(median(fork))/float64(median(main))), "", "1 time")
 	b.ReportMetric(0, "ns/op")
 }
 
