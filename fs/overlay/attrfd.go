@@ -66,8 +66,9 @@ func (n *node) heldFD(h *Handle) int {
 	return -1
 }
 
-// withAttrs calls f with a descriptor by which attributes of a node can be read. It waits for nobody who works on the file.
-func (e *Engine) withAttrs(id NodeID, f func(fd int) error) error {
+// withAttrs calls f with a descriptor by which attributes of a node can be read. Before it opens one it asks closed, which may be nil,
+// whether it goes without. It waits for nobody who works on the file.
+func (e *Engine) withAttrs(id NodeID, closed func(n *node) (done bool, err error), f func(fd int) error) error {
 	n, err := e.pin(id)
 	if err != nil {
 		return err
@@ -84,6 +85,11 @@ func (e *Engine) withAttrs(id NodeID, f func(fd int) error) error {
 			return f(fd)
 		}
 		n.mu.Unlock()
+	}
+	if closed != nil {
+		if done, err := closed(n); done {
+			return err
+		}
 	}
 	fd, err := e.openAny(n)
 	if err != nil {

@@ -25,6 +25,12 @@ var engineOps = []struct {
 		_, err := s.e.GetAttr(s.names[dentry{RootNode, benchName(i)}], nil)
 		return err
 	}},
+	{"GetXattrMissing", true, func(s *stand, i int) error {
+		if _, err := s.e.GetXattr(s.names[dentry{RootNode, benchName(i)}], "system.posix_acl_access"); err != unix.ENODATA {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	}},
 	{"CreateWriteRelease", false, func(s *stand, i int) error {
 		ent, h, err := s.e.Create(s.caller(), RootNode, benchName(i), unix.O_WRONLY, 0o644)
 		if err != nil {

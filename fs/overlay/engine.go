@@ -166,6 +166,7 @@ type Engine struct {
 	copies      copyCounter
 	writers     writerTable
 	passthrough atomic.Bool
+	noXattrAt   atomic.Bool // the kernel has no getxattrat(2)
 	arch        archiver
 	archMu      sync.Mutex
 	// archDone is when, in moves, a task was last archived.

@@ -127,7 +127,7 @@ func listXattrs(fd int) ([]string, error) {
 }
 
 func getXattr(fd int, name string) ([]byte, error) {
-	b := make([]byte, 256)
+	b := make([]byte, xattrRoom)
 	for {
 		n, err := rawXattr(fd, name, b)
 		if err == unix.ERANGE {

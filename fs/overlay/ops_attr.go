@@ -196,7 +196,10 @@ func (e *Engine) GetXattr(id NodeID, name string) ([]byte, error) {
 		}
 		return v, err
 	}
-	err := e.withAttrs(id, func(fd int) (err error) {
+	err := e.withAttrs(id, func(n *node) (done bool, err error) {
+		v, done, err = e.xattrByName(n, name)
+		return done, err
+	}, func(fd int) (err error) {
 		v, err = getXattr(fd, name)
 		return err
 	})
@@ -212,7 +215,7 @@ func (e *Engine) ListXattr(id NodeID) ([]byte, error) {
 		}
 		return out, err
 	}
-	err := e.withAttrs(id, func(fd int) error {
+	err := e.withAttrs(id, nil, func(fd int) error {
 		names, err := listXattrs(fd)
 		if len(names) > 0 {
 			out = []byte(strings.Join(names, "\x00") + "\x00")
