@@ -152,8 +152,25 @@ func (m *merge) bothFiles(n mergeName, cur, base OID) (OID, error) {
 		return cur, err
 	}
 	if base == cur && a.kind == unix.S_IFREG {
-		if same, err := m.parentSame(cur); err != nil || same {
-			return n.to, err
+		same, err := m.parentSame(cur)
+		if err != nil {
+			return 0, err
+		}
+		if same && !n.new {
+			return n.to, nil
+		}
+		if same {
+			mt, clean, err := m.bothMeta(a, b, base)
+			if err != nil {
+				return 0, err
+			}
+			if !clean {
+				return take()
+			}
+			if mt != nil {
+				m.images.metas[n.to] = *mt
+			}
+			return n.to, nil
 		}
 	}
 	if a.kind != unix.S_IFREG || b.kind != unix.S_IFREG || !n.new || base == 0 {
@@ -182,12 +199,44 @@ func (m *merge) bothFiles(n mergeName, cur, base OID) (OID, error) {
 	if err != nil {
 		return 0, err
 	}
+	if both, clean, err := m.bothMeta(a, b, base); err != nil {
+		return 0, err
+	} else if !clean {
+		return take()
+	} else if both != nil {
+		mt = *both
+	}
 	if m.images.contents[n.to], err = m.keepReader(bytesReader(text), int64(len(text))); err != nil {
 		return 0, err
 	}
 	mt.mtime = m.p.clock().UnixNano()
 	m.images.metas[n.to] = mt
 	return n.to, nil
+}
+
+// bothMeta is the attributes of a file that the fork has put in the place of one that the parent has as well: what the parent has
+// changed of those of the old one since stays changed. nil: they are the new file's. clean is false where both changed one.
+func (m *merge) bothMeta(mine, theirs *ref, base OID) (out *meta, clean bool, err error) {
+	a, err := m.now.meta(mine)
+	if err != nil {
+		return nil, false, err
+	}
+	b, err := m.now.meta(theirs)
+	if err != nil {
+		return nil, false, err
+	}
+	var was meta
+	if known := m.recorded[base]; known != nil {
+		was = known.meta
+	} else if was, err = m.f.lower.v.meta(m.objectRef(base)); err != nil {
+		return nil, false, err
+	}
+	mt, clean := meta3(&was, &a, &b)
+	mt.atime, mt.mtime = b.atime, b.mtime
+	if !clean || mt.equal(&b) {
+		return nil, clean, nil
+	}
+	return &mt, true, nil
 }
 
 func (m *merge) objectRef(id OID) *ref {
