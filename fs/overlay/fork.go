@@ -140,6 +140,7 @@ func (e *Engine) Fork(o ForkOptions) (*Engine, error) {
 	if !o.Name.Valid() {
 		return nil, fail("fork", string(o.Name), Invalid, errors.New("a name is 1 to 64 letters, digits, dots, dashes and underscores, and does not start with a dot"))
 	}
+	began := time.Now()
 	t := &e.forks
 	t.changing.Lock()
 	defer t.changing.Unlock()
@@ -174,6 +175,8 @@ func (e *Engine) Fork(o ForkOptions) (*Engine, error) {
 	t.mu.Unlock()
 	e.needEpochs()
 	e.tidy()
+	e.count.forks.Add(1)
+	e.count.forkNanos.Add(uint64(time.Since(began)))
 	e.event("fork agent=%s fork=%s parent=%s under=%d", quoted(o.Agent), o.Name, quoted(o.Parent), o.Under)
 	return f.e, nil
 }

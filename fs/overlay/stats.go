@@ -15,6 +15,8 @@ import (
 // counters count since the engine was opened.
 type counters struct {
 	records, refused, moves, tasks, archived, guarded, pruned atomic.Uint64
+
+	forks, forkNanos atomic.Uint64 // made, and how long that took in all
 }
 
 // viewCache is the view used last.
@@ -97,6 +99,8 @@ func (e *Engine) Metrics(w io.Writer) {
 		{"ttfs_tasks_total", "counter", "Tasks begun.", e.count.tasks.Load()},
 		{"ttfs_archived_total", "counter", "Pieces moved into the content-addressed store.", e.count.archived.Load()},
 		{"ttfs_pruned_total", "counter", "Tasks whose before-images were given up.", e.count.pruned.Load()},
+		{"ttfs_forks_total", "counter", "Forks made.", e.count.forks.Load()},
+		{"ttfs_fork_nanoseconds_total", "counter", "What making them took, from the command to the fork.", e.count.forkNanos.Load()},
 		{"ttfs_journal_bytes", "gauge", "Bytes of the journal's segments.", uint64(j.SegmentBytes)},
 		{"ttfs_journal_segments", "gauge", "Segments of the journal.", uint64(j.Segments)},
 	} {
