@@ -35,3 +35,22 @@ func TestInterruptIsNotAskedForEver(t *testing.T) {
 		_ = cmd.Wait() // it was terminated
 	})
 }
+
+// TestDirectoryOperationsAtOnce: a name of a directory is looked up while another of it is waited for.
+func TestDirectoryOperationsAtOnce(t *testing.T) {
+	over(t, func(t *testing.T, c *Conn, b *blocks) {
+		var st unix.Stat_t
+		stuck, free := make(chan error, 1), make(chan error, 1)
+		go func() { stuck <- unix.Stat(filepath.Join(b.dir, "stuck"), &unix.Stat_t{}) }()
+		eventually(t, "the first waits", func() bool { return b.waiting.Load() > 0 })
+		go func() { free <- unix.Stat(filepath.Join(b.dir, "data"), &st) }()
+		eventually(t, "the second is there", func() bool { return len(free) > 0 })
+		if err := <-free; err != nil || st.Size != dataSize {
+			t.Errorf("%d bytes, %v", st.Size, err)
+		}
+		b.free()
+		if err := <-stuck; err != unix.ENOENT {
+			t.Error(err)
+		}
+	})
+}
