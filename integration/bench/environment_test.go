@@ -15,7 +15,7 @@ import (
 )
 
 // sections are those of the page, in its order.
-var sections = []string{"environment", "calls", "jobs", "machine", "properties", "forks", "agents", "memory", "allocations", "profile"}
+var sections = []string{"environment", "calls", "jobs", "machine", "properties", "forks", "agents", "memory", "scale", "allocations", "profile"}
 
 // poll waits for a condition, for a minute at most.
 func poll(condition func() bool) bool {

@@ -46,6 +46,8 @@ type size struct {
 	bigFileBytes  int64
 	editedBytes   int // of the file in which single bytes change
 	profileFor    time.Duration
+	tasks         int // of one timeline
+	entries       int // of one directory
 	forkTrees     []int
 	mergedChanges []int
 }
@@ -53,10 +55,10 @@ type size struct {
 func sizes() size {
 	if os.Getenv(envBench) == "quick" {
 		return size{quick: true, callRounds: 3, jobRounds: 3, calls: 60, treeFiles: 250, bigTree: 3_000, createdTree: 1_500, changed: 200,
-			walked: 10_000, cycles: 5, bigFileBytes: 8 << 20, editedBytes: 10 << 20, profileFor: 10 * time.Second, forkTrees: []int{100, 3_000}, mergedChanges: []int{1, 100}}
+			walked: 10_000, cycles: 5, bigFileBytes: 8 << 20, editedBytes: 10 << 20, profileFor: 10 * time.Second, tasks: 500, entries: 3_000, forkTrees: []int{100, 3_000}, mergedChanges: []int{1, 100}}
 	}
 	return size{callRounds: 9, jobRounds: 5, calls: 200, treeFiles: 4_650, bigTree: 100_000, createdTree: 50_000, changed: 1_000,
-		walked: 1_000_000, cycles: 30, bigFileBytes: 128 << 20, editedBytes: 50 << 20, profileFor: time.Minute, forkTrees: []int{100, 10_000, 1_000_000}, mergedChanges: []int{1, 100, 10_000}}
+		walked: 1_000_000, cycles: 30, bigFileBytes: 128 << 20, editedBytes: 50 << 20, profileFor: time.Minute, tasks: 10_000, entries: 100_000, forkTrees: []int{100, 10_000, 1_000_000}, mergedChanges: []int{1, 100, 10_000}}
 }
 
 // quantile is the time below which the part q of all times is.
