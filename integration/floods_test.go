@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ttfs/ttfs/integration/rig"
+	"golang.org/x/sys/unix"
 )
 
 // floodLimit is what a flood may make of the daemon. Units: KiB.
@@ -76,10 +77,10 @@ func TestFloodOfProcesses(t *testing.T) {
 	n := grown(100, 10_000)
 	w := mounted(t)
 	w.Sh("echo f >f").OK()
-	for from := 0; from < n; from += 500 { // a command of the test has two minutes
+	for from := 0; from < n; from += 100 { // a command of the test has two minutes
 		w.TTFS("run", "--agent", "bomb", "--", "sh", "-c", `
 i=`+fmt.Sprint(from)+`
-while test $i -lt `+fmt.Sprint(min(n, from+500))+`; do
+while test $i -lt `+fmt.Sprint(min(n, from+100))+`; do
 	i=$((i+1))
 	sh -c 'read x <f; read y <.tt/status; echo "task number $$" >.tt/ctl' &
 	test $((i % 50)) -gt 0 || wait
@@ -122,6 +123,13 @@ func TestFloodOfOneCommand(t *testing.T) {
 func TestFloodOfOpenFiles(t *testing.T) {
 	t.Parallel()
 	n := grown(2_000, 100_000)
+	var may unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &may); err != nil {
+		t.Fatal(err)
+	}
+	if n > int(may.Max)-2000 { // the daemon has each of them open, too, and may have no more
+		n = int(may.Max) - 2000
+	}
 	w := mounted(t)
 	w.Sh("echo f >f; mkdir d").OK()
 	holder := w.Shell(w.Dir)
