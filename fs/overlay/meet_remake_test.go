@@ -11,9 +11,12 @@ import (
 // meanwhile, since of the directory both change the times alone; and the mode that another gave it since stays.
 func TestRemakeBesideMoves(t *testing.T) {
 	for name, act := range map[string]func(s *stand) error{
-		"revert":  func(s *stand) error { _, err := s.e.Revert("a", 2, MoveOptions{}); return err },
-		"restore": func(s *stand) error { _, err := s.e.Restore("a", 1, []string{"d/gone", "d/a"}, MoveOptions{}); return err },
-		"force":   func(s *stand) error { _, err := s.e.Undo("a", MoveOptions{Force: true}); return err },
+		"revert": func(s *stand) error { _, err := s.e.Revert("a", 2, MoveOptions{}); return err },
+		"restore": func(s *stand) error {
+			_, err := s.e.Restore("a", 1, []string{"d/gone", "d/a"}, MoveOptions{})
+			return err
+		},
+		"force": func(s *stand) error { _, err := s.e.Undo("a", MoveOptions{Force: true}); return err },
 	} {
 		for _, point := range []string{"prepare", "restore", "settle", "end"} {
 			t.Run(name+" at "+point, func(t *testing.T) {

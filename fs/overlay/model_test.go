@@ -43,8 +43,10 @@ type machine struct {
 	log    []string     // what was done, for the one who reads a failure
 }
 
-func newMachine(t *testing.T, seed uint64) *machine {
-	return peopled(newStand(t, seed), "x", "y")
+// passes says whether files are passed through from now on.
+func (s *stand) passes(can bool) {
+	s.pass = can
+	s.e.SetPassthrough(can)
 }
 
 // peopled has an actor in each of some directories.
@@ -342,7 +344,9 @@ func (m *machine) leave() {
 
 // runMachine does n operations with moves, new starts and deaths between them.
 func runMachine(t *testing.T, seed uint64, n int) {
-	m := newMachine(t, seed)
+	s := newStand(t, seed)
+	s.passes(seed%3 == 1)
+	m := peopled(s, "x", "y")
 	for m.ops < n {
 		m.turn(m.actors[m.rng.IntN(len(m.actors))])
 		for range m.rng.IntN(60) {

@@ -54,8 +54,11 @@ func (s *stand) release(h *Handle) {
 	s.e.Release(h)
 }
 
-// writeAt writes as the kernel does: in pieces of at most 128 KiB.
+// writeAt writes as the kernel does: in pieces of at most 128 KiB, and by itself what is passed through.
 func (s *stand) writeAt(h *Handle, off int64, content string) error {
+	if s.pass && h.Mode() == Passthrough {
+		return pwriteFull(h.FD(), []byte(content), off)
+	}
 	for b := []byte(content); len(b) > 0; {
 		n, err := s.e.Write(s.caller(), h, b[:min(len(b), 128<<10)], off, false, false)
 		if err != nil {

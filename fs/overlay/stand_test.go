@@ -32,6 +32,7 @@ type stand struct {
 	agent tasktree.Agent
 	set   func(*Options) // changes the options of the next open; may be nil
 	point func(name string) error
+	pass  bool // the mount can pass files through
 	rng   *rand.Rand
 
 	held  map[NodeID]uint64  // lookups not taken back
@@ -106,6 +107,7 @@ func (s *stand) tryOpen() (err error) {
 		s.e = nil
 		return errors.Join(err, s.blobs.Close(), s.j.Close())
 	}
+	s.e.SetPassthrough(s.pass)
 	return nil
 }
 

@@ -106,7 +106,7 @@ func (e *Engine) openRun(a tasktree.Agent) (*run, error) {
 // wrote is a handle through which something was found written, and how the file was then.
 type wrote struct {
 	h  *Handle
-	r  *run
+	r  *run // of the task that has a share for it; nil: it needs none
 	t  thing
 	st Stat
 }
@@ -141,8 +141,9 @@ func (ch *change) unseenBy(n *node, h *Handle, from, to int64) error {
 	if r == nil {
 		return ch.e.wroteLater(h, &st)
 	}
-	if n.bornIn(r.id) {
-		return nil // nobody else has touched it so far
+	if n.bornIn(r.id) { // nobody else has touched it so far
+		ch.wrote = append(ch.wrote, wrote{h: h, st: st})
+		return nil
 	}
 	id, err := ch.self(n)
 	if err != nil || id == 0 {
@@ -202,7 +203,9 @@ func (e *Engine) touchAgain(b *journal.Batch, id tasktree.TaskID, t thing) error
 func (w *wrote) told() {
 	w.h.watch.settled(&w.st)
 	w.h.watch.setIdle(0)
-	w.r.shares(w.t)
+	if w.r != nil {
+		w.r.shares(w.t)
+	}
 }
 
 // shares says that a run has a share in a thing, be it the last to have touched it or not.

@@ -185,6 +185,23 @@ func TestUnseenByTwo(t *testing.T) {
 	}
 }
 
+// TestUnseenBeforeAnOpen: what the maker of a file wrote before another opened it is older than all that this one does.
+func TestUnseenBeforeAnOpen(t *testing.T) {
+	t.Parallel()
+	s := passed(t, false)
+	a := s.openAs("a", "new", unix.O_CREAT|unix.O_WRONLY)
+	s.put(a, 0, "a's")
+	then := s.snapshot(true)
+	b := s.openAs("b", "new", unix.O_RDWR)
+	s.put(b, 1, "b")
+	s.release(b)
+	if s.bars("b", "a") {
+		t.Error("a, which wrote before b opened the file, bars b")
+	}
+	s.check("b's undo", then)
+	s.release(a)
+}
+
 // TestUnwrittenIsNotTouched: a file that is open for writing when a task begins, and is closed in it without a write, as
 // the close of a program that has ended comes late, is not the task's: it is in nobody's way, blame does not name the
 // task, and its undo leaves the file alone.
