@@ -23,6 +23,9 @@ func (m *machine) move() {
 	ids := slices.Sorted(maps.Keys(a.tasks))
 	ids = slices.DeleteFunc(ids, func(id tasktree.TaskID) bool { return a.tasks[id].gone && m.rng.IntN(5) > 0 })
 	what := m.rng.IntN(8)
+	if m.late {
+		what = 0
+	}
 	switch what {
 	case 0, 1, 2:
 		m.note("begin")

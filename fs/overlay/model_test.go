@@ -39,6 +39,7 @@ type machine struct {
 	ops    int
 	linked map[int]bool // inodes that ever had a second name
 	deaf   bool         // nobody tells it what moves change
+	late   bool         // something may have been written unseen after a move: the next task is of that too
 	family bool         // the actor is the parent of others, who work in its directory
 	log    []string     // what was done, for the one who reads a failure
 }
@@ -299,6 +300,9 @@ func (m *machine) byHandle() (name string, want, got error) {
 		if len(b) > 0 {
 			i.write(off, []byte(b))
 		}
+		if r := m.a.tasks[m.a.at]; m.pass && h.Mode() == Passthrough && r != nil && r.fs != nil && !m.family {
+			m.late = true
+		}
 		return fmt.Sprintf("write #%d %d %d", id, off, len(b)), nil, m.writeAt(h, off, b)
 	}
 	p := m.some(file)
@@ -324,6 +328,7 @@ func (m *machine) releaseAll() {
 
 // began follows the engine into a new task.
 func (m *machine) began(id tasktree.TaskID) {
+	m.late = false
 	m.a.tasks[id] = &remembered{parent: m.a.at}
 	m.a.last[m.a.at] = id
 	m.a.at = id

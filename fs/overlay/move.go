@@ -135,6 +135,9 @@ func (e *Engine) moveLocked(op string, a tasktree.Agent, o MoveOptions, plan fun
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
+	if err := e.settleArmed(own); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
 	return e.moveNow(op, a, o, own, plan)
 }
 

@@ -32,6 +32,9 @@ func (e *Engine) remakeLocked(op string, a tasktree.Agent, title string, o MoveO
 	if err := e.mayMove(op, o); err != nil {
 		return MoveResult{}, Changes{}, err
 	}
+	if err := e.settleArmed(own); err != nil {
+		return MoveResult{}, Changes{}, err
+	}
 	if err := e.unseenMoves(own); err != nil {
 		return MoveResult{}, Changes{}, err
 	}

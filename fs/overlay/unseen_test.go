@@ -185,6 +185,49 @@ func TestUnseenByTwo(t *testing.T) {
 	}
 }
 
+// TestUnseenBetweenMoves: what is written after a move is a task, also when nothing but another move comes after it.
+func TestUnseenBetweenMoves(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(s *stand) error{
+		"undo":    func(s *stand) error { _, err := s.e.Undo("a", MoveOptions{}); return err },
+		"switch":  func(s *stand) error { _, err := s.e.Switch("a", 0, MoveOptions{}); return err },
+		"restore": func(s *stand) error { _, err := s.e.Restore("a", 0, []string{"g"}, MoveOptions{}); return err },
+		"redo":    func(s *stand) error { _, err := s.e.Redo("a", MoveOptions{}); return err },
+	} {
+		s := passed(t, false)
+		s.agent = "a"
+		h := s.openAs("a", "old", unix.O_RDWR)
+		s.put(h, 0, "first")
+		s.must(s.rewrite("g", "of a"))
+		first := s.e.Active("a")
+		s.undo()
+		was := s.snapshot(true)
+		s.put(h, 0, "second")
+		is := s.snapshot(true)
+		err := next(s)
+		if name == "redo" { // it is another branch
+			s.must(err, NothingToDo)
+			s.check("refused redo", is)
+		} else {
+			s.must(err)
+		}
+		if name == "restore" {
+			s.undo()
+		}
+		if name == "undo" || name == "switch" {
+			s.check(name, was)
+			s.redo()
+		}
+		if at := s.e.Active("a"); at == first || at == 0 {
+			t.Errorf("%s: what was written is of task %d", name, at)
+		}
+		s.check(name+", and back", is)
+		s.undo()
+		s.check(name+", undo of what was written", was)
+		s.release(h)
+	}
+}
+
 // TestUnseenBeforeAnOpen: what the maker of a file wrote before another opened it is older than all that this one does.
 func TestUnseenBeforeAnOpen(t *testing.T) {
 	t.Parallel()

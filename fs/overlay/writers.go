@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/ttfs/ttfs/journal"
@@ -249,6 +250,22 @@ func disarm(r *run, all []*Handle) {
 		r.shares(thing{obj: h.armed.id})
 		h.armed = nil
 	}
+}
+
+// settleArmed begins tasks for what agents that move have written since their last move. Preconditions: the agents are claimed.
+func (e *Engine) settleArmed(own *claim) error {
+	for a := range own.agents {
+		e.tasks.mu.Lock()
+		written := slices.ContainsFunc(e.writers.of(a), func(h *Handle) bool { return e.written(h) != 0 })
+		e.tasks.mu.Unlock()
+		if !written {
+			continue
+		}
+		if _, err := e.enter(Caller{Agent: a}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settleWriter ends an armed handle: what was written through it after the move begins a task by itself. Preconditions:
