@@ -126,3 +126,29 @@ func TestIsolationBad(t *testing.T) {
 	w.TTFS("run", "--isolation", "ro", "--parent", "nobody", "--", "sh", "-c", "echo > new").Exit(5)
 	w.Sh("test ! -e new; test ! -e .tt/agents/x").OK()
 }
+
+// TestSharedAgentGone: what an agent in the same tree has made and changed stays, whether it is killed in the midst of it, ends, or its
+// parent ends; and it is undone afterwards all the same.
+func TestSharedAgentGone(t *testing.T) {
+	w := mounted(t)
+	w.Sh("mkdir d; echo old >f; echo old >d/gone").OK()
+	start := w.Snapshot()
+	parent := agent(t, w, "parent")
+	parent.Say("cat f")
+	r := w.TTFS("run", "--agent", "child", "--parent", "parent", "--isolation", "none", "--", "sh", "-c", "echo new >f; echo made >made; rm d/gone; mkdir n; echo below >n/f; exec 3>>f; kill -9 $$")
+	if r.Code != 137 {
+		t.Fatal(r)
+	}
+	after := w.Snapshot()
+	if got := w.Read("f") + w.Read("made") + w.Read("n/f"); got != "new\nmade\nbelow\n" {
+		t.Errorf("after the child was killed: %q", got)
+	}
+	if _, err := w.Ctl("end child"); err != nil {
+		t.Logf("end child: %v", err) // it may have ended with its last process
+	}
+	w.Same("after the child's end", after)
+	w.Must("end parent")
+	w.Same("after the parent's end", after)
+	w.TTFS("undo", "--agent", "child").OK()
+	w.Same("after the undo", start)
+}
