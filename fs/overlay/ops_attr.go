@@ -80,9 +80,6 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr, st *Stat
 	if err := ch.commit(); err != nil {
 		return err
 	}
-	if n.dir == nil {
-		defer e.accord(n)
-	}
 	if err := e.point("set attributes"); err != nil {
 		return err
 	}
@@ -91,6 +88,9 @@ func (e *Engine) setAttributes(c Caller, n *node, h *Handle, s SetAttr, st *Stat
 	}
 	if err := statAt(at.fd, "", st); err != nil {
 		return err
+	}
+	if n.dir == nil {
+		e.accordAs(n, st)
 	}
 	switch {
 	case s.Size != nil:

@@ -156,7 +156,9 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 		}
 	}
 	if trunc {
-		defer e.accord(n)
+		if len(e.unseenOn(n)) > 0 {
+			defer e.accord(n)
+		}
 		if err := e.point("truncate"); err != nil {
 			return nil, err
 		}

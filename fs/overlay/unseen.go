@@ -227,8 +227,13 @@ func (e *Engine) accord(n *node) {
 	if statAt(all[0].fd, "", &st) != nil {
 		return
 	}
-	for _, h := range all {
-		h.watch.settled(&st)
+	e.accordAs(n, &st)
+}
+
+// accordAs is accord for who has just looked.
+func (e *Engine) accordAs(n *node, st *Stat) {
+	for _, h := range e.unseenOn(n) {
+		h.watch.settled(st)
 	}
 }
 
