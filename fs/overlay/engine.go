@@ -75,6 +75,8 @@ type Options struct {
 	blobMu *sync.RWMutex
 	// point is called before every effect; tests die or fail there.
 	point func(name string) error
+	// workers is how many of them a step has; 0: as the machine has processors. For tests.
+	workers int
 }
 
 // Journal is a journal, or the part of one that a fork has.

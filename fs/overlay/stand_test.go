@@ -93,7 +93,7 @@ func (s *stand) tryOpen() (err error) {
 		return err
 	}
 	defer tt.Close()
-	o := Options{Root: int(root.Fd()), Store: int(tt.Fd()), Journal: s.j, Blobs: s.blobs, Notify: s, DirFDs: 8, Events: s.event}
+	o := Options{Root: int(root.Fd()), Store: int(tt.Fd()), Journal: s.j, Blobs: s.blobs, Notify: s, DirFDs: 8, Events: s.event, workers: 3}
 	o.point = func(name string) error {
 		if s.point == nil {
 			return nil

@@ -19,9 +19,10 @@ type step struct {
 	times  map[OID]bool          // directories of which nothing but the times is the task's
 	want   *images               // what the workspace is to be
 	have   *images               // what it was when the step was prepared
-	// kept are objects that stay open (step_open.go).
-	kept map[OID]stepFD
-	near nearDir
+	// kept are objects that stay open (step_open.go), and looks those of them into which is still to be looked.
+	kept  map[OID]stepFD
+	looks []*looking
+	near  nearDir
 	// sure: the workspace is what have says, where the step has not changed it: it was prepared, and nothing of it has failed.
 	sure bool
 	// objects are the records read or changed in this step, by number.
@@ -46,10 +47,8 @@ func (s *step) prepare() (err error) {
 		}
 		s.have.entries[at] = id
 	}
-	for _, id := range sortedOIDs(s.want.contents) {
-		if err := s.prepareContent(id); err != nil {
-			return err
-		}
+	if err := s.prepareContents(); err != nil {
+		return err
 	}
 	for _, id := range sortedOIDs(s.want.metas) {
 		if _, has := s.have.metas[id]; has {
@@ -125,26 +124,6 @@ func (s *step) occupant(b *journal.Batch, at spot) (OID, error) {
 	putObject(b, o)
 	s.objects[id] = o
 	return id, nil
-}
-
-func (s *step) prepareContent(id OID) error {
-	err := s.keep(id, unix.O_RDWR, func(fd int, st *Stat) error {
-		c, err := s.e.inverse(fd, int64(st.Size), s.want.contents[id])
-		if c != nil {
-			s.have.contents[id] = c
-		}
-		if _, has := s.want.metas[id]; has && err == nil {
-			err = s.prepareMeta(id, fd, st)
-		}
-		return err
-	})
-	if errors.Is(err, unix.ETXTBSY) {
-		return fail("move", "", Conflict, fmt.Errorf("a program that the move would change is running: end it and try again: %w", err))
-	}
-	if err != nil && !s.isLost(id, err) {
-		return storeError("prepare a move", err)
-	}
-	return nil
 }
 
 // isLost says that an object is at none of its places, and leaves it out of the step.
@@ -237,14 +216,8 @@ func (s *step) apply(want, have *images) error {
 			return err
 		}
 	}
-	for _, id := range sortedOIDs(want.contents) {
-		one()
-		if err := e.point("restore"); err != nil {
-			return err
-		}
-		if err := s.open(id, unix.O_RDWR, func(fd int) error { return e.restore(fd, want.contents[id], s.size(have, id)) }); err != nil {
-			return err
-		}
+	if err := s.applyContents(want, have, one); err != nil {
+		return err
 	}
 	for _, id := range sortedOIDs(want.metas) {
 		one()
@@ -263,14 +236,6 @@ func (s *step) apply(want, have *images) error {
 		}
 	}
 	return nil
-}
-
-// size is the size that a file has before the step changes it; -1 when that is not sure.
-func (s *step) size(have *images, id OID) int64 {
-	if c := have.contents[id]; c != nil && s.sure {
-		return c.size
-	}
-	return -1
 }
 
 // park moves what is at an entry into hold.

@@ -48,6 +48,9 @@ func (s *step) keep(id OID, flags int, f func(fd int, st *Stat) error) error {
 	var st Stat
 	fd, err := s.openNow(id, flags, &st)
 	if errors.Is(err, unix.EMFILE) && len(s.kept) > 0 {
+		if err := s.lookInto(); err != nil {
+			return err
+		}
 		s.letGo()
 		fd, err = s.openNow(id, flags, &st)
 	}
