@@ -223,6 +223,7 @@ func (b *backend) SetGuard(by control.Caller, on bool) error {
 	for _, sp := range b.f.spaces() {
 		sp.e.SetGuard(on)
 	}
+	b.f.legacy.setGuard(on)
 	return nil
 }
 

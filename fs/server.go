@@ -106,7 +106,7 @@ func Mount(o Options) (*Server, error) {
 	back.sp = f.main
 	s.engine, err = overlay.Open(overlay.Options{
 		DirFDs: dirFDs(), Keeper: s.legacy.nodes(), Packer: packer(o.Pack),
-		Guard: guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD")), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
+		Guard: s.legacy.guarded(guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD"))), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
 		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
 		Notify: &notifier{f: f, sp: f.main}, ForkNotify: func(n overlay.ForkName) overlay.Notifier { return &forkNotifier{f: f, name: string(n)} }, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {

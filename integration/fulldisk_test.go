@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/ttfs/ttfs/integration/rig"
@@ -54,4 +56,47 @@ func TestFullDisk(t *testing.T) {
 	w.TTFS("fsck").OK()
 	w.Mount()
 	w.Same("mounted again", before)
+}
+
+// TestRemoveOnFullDisk: on a disk without a single free byte, which somebody else has filled, what was there before the task can be removed, by an agent
+// without a task too. That makes no room, for it can be undone, and is; pruning makes it.
+func TestRemoveOnFullDisk(t *testing.T) {
+	t.Parallel()
+	image := filepath.Join(rig.Disk(t), "disk")
+	rig.NewImage(t, image, 96<<20, "")
+	w := rig.Image(t, image)
+	w.Sh("mkdir -p d/e; for i in $(seq 60); do echo $i >d/$i; done; echo x >d/e/x; head -c 2000000 /dev/urandom >big").OK()
+	w.Mount()
+	before := w.Snapshot()
+	filler := filepath.Join(filepath.Dir(w.Dir), "filler")
+	w.Sh(`head -c 200000000 /dev/zero >"$1" || true; i=0; while echo byte >"$1.$i"; do i=$((i+1)); done 2>/dev/null; true`, filler).OK()
+	if free := freeBytes(t, w.Dir); free != 0 {
+		t.Fatalf("%d bytes are free", free)
+	}
+	if err := os.WriteFile(w.Path("d/1"), []byte("other"), 0o644); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a rewrite on a full disk: %v", err)
+	}
+	w.Same("what was refused", before)
+	w.Sh("rm -r d; rm big; test ! -e d; test ! -e big").OK()
+	if free := freeBytes(t, w.Dir); free != 0 {
+		t.Errorf("%d bytes are free: this test sees nothing", free)
+	}
+	removed := w.Snapshot()
+	w.Task("next")
+	rig.Eventually(t, "a prune to give back what was removed more than a second ago", func() bool {
+		w.TTFS("prune", "--keep", "1s").OK()
+		return freeBytes(t, w.Dir) > 2000000
+	})
+	w.Same("pruned", removed)
+	w.Unmount()
+	w.TTFS("fsck").OK()
+}
+
+func freeBytes(t *testing.T, dir string) int64 {
+	t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	return int64(st.Bavail) * st.Bsize
 }

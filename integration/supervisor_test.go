@@ -60,6 +60,13 @@ func TestSupervisedConfig(t *testing.T) {
 	if got := w.Status()["guard"]; got != "off" {
 		t.Errorf("the guard is %q", got)
 	}
+	for _, want := range []string{"on", "off"} { // what was said since counts more
+		w.Must("guard " + want)
+		w.KillDaemon()
+		if got := w.Status()["guard"]; got != want {
+			t.Errorf("switched to %s, after a death the guard is %q", want, got)
+		}
+	}
 	w.Unmount()
 }
 

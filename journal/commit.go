@@ -6,18 +6,27 @@ import (
 	"syscall"
 )
 
+// need is how far down a record may take the free space.
+type need uint8
+
+const (
+	aboveFloor need = iota
+	halfFloor       // for what gives back more than it takes
+	toTheLast       // half the floor, and then the reserve
+)
+
 // Commit applies b as one: it appends one record with one write, then makes it visible to Get and Scan.
 //
 // Errors: nothing was changed, except that after a failing fdatasync or a write that could not be taken back the journal is
 // failed (every later Commit returns that error, ErrIO) and whether the batch is there is known only after the next Open.
 // Durability: when it returns nil the batch survives the death of the process; with SyncEvery also a power cut.
-func (j *Journal) Commit(b *Batch) error { return j.commit(b, j.o.FloorBytes) }
+func (j *Journal) Commit(b *Batch) error { return j.commit(b, aboveFloor) }
 
 // CommitFreeing is Commit for a batch that leads to more space than it takes, so that a store which has come down to its
-// floor can be emptied: it may use half of the floor.
-func (j *Journal) CommitFreeing(b *Batch) error { return j.commit(b, j.o.FloorBytes/2) }
+// floor can be emptied: it may use half of the floor, and after that, to the disk's last byte, the reserve.
+func (j *Journal) CommitFreeing(b *Batch) error { return j.commit(b, toTheLast) }
 
-func (j *Journal) commit(b *Batch, floor int64) error {
+func (j *Journal) commit(b *Batch, need need) error {
 	if err := j.enter("commit"); err != nil {
 		return err
 	}
@@ -30,21 +39,21 @@ func (j *Journal) commit(b *Batch, floor int64) error {
 	case len(b.buf) == 0:
 		return nil
 	}
-	lsn, err := j.append(b, payloadSum(j.seed, b.buf[recordHead:]), floor)
+	lsn, err := j.append(b, payloadSum(j.seed, b.buf[recordHead:]), need)
 	if err != nil || !j.o.SyncEvery {
 		return err
 	}
 	return j.syncTo(lsn)
 }
 
-func (j *Journal) append(b *Batch, sum uint32, floor int64) (lsn uint64, err error) {
+func (j *Journal) append(b *Batch, sum uint32, need need) (lsn uint64, err error) {
 	j.appendMu.Lock()
 	defer j.appendMu.Unlock()
-	return j.appendLocked(b, sum, floor)
+	return j.appendLocked(b, sum, need)
 }
 
-func (j *Journal) appendLocked(b *Batch, sum uint32, floor int64) (lsn uint64, err error) {
-	if err := j.readyLocked(int64(len(b.buf)), floor); err != nil {
+func (j *Journal) appendLocked(b *Batch, sum uint32, need need) (lsn uint64, err error) {
+	if err := j.readyLocked(int64(len(b.buf)), need); err != nil {
 		return 0, err
 	}
 	lsn = j.lastLSN + 1
@@ -55,6 +64,7 @@ func (j *Journal) appendLocked(b *Batch, sum uint32, floor int64) (lsn uint64, e
 	}
 	j.lastLSN = lsn
 	j.tail.end.Store(at + int64(len(b.buf)))
+	j.reserveLocked()
 
 	j.mu.Lock()
 	j.mem.apply(b.buf[recordHead:], j.tail.num, at+recordHead, b.sums)
@@ -67,7 +77,7 @@ func (j *Journal) appendLocked(b *Batch, sum uint32, floor int64) (lsn uint64, e
 }
 
 // readyLocked finds room for n bytes: in memory, above the floor and in the tail segment.
-func (j *Journal) readyLocked(n, floor int64) error {
+func (j *Journal) readyLocked(n int64, need need) error {
 	for j.failed == nil && j.ckptErr == nil && !j.stopping && j.memBytes() > 4*j.o.MemBytes {
 		j.kickCheckpoint()
 		j.roomy.Wait()
@@ -75,14 +85,22 @@ func (j *Journal) readyLocked(n, floor int64) error {
 	if j.failed != nil {
 		return j.failed
 	}
+	floor := j.o.FloorBytes
+	if need != aboveFloor {
+		floor /= 2
+	}
 	ok, err := j.space.take(j.o.disk, j.dir, n, floor)
 	if err != nil {
 		return fail("commit", j.dir, ErrIO, err)
 	}
+	end := j.tail.end.Load()
+	if !ok && need == toTheLast && end+n <= j.tail.ahead {
+		return nil // also past the end of the segment: there is no room for another
+	}
 	if !ok {
 		return &Error{Op: "commit", Path: j.dir, Kind: ErrNoSpace, Err: syscall.ENOSPC}
 	}
-	if end := j.tail.end.Load(); end > headerBytes && end+n > j.o.SegmentBytes {
+	if end > headerBytes && end+n > j.o.SegmentBytes {
 		return j.rollLocked()
 	}
 	return nil
@@ -105,6 +123,7 @@ func (j *Journal) writeLocked(rec []byte, at int64) error {
 		kind = ErrNoSpace
 	}
 	err = fail("commit", j.tail.path, kind, err)
+	j.tail.ahead = 0 // it goes with what is cut off
 	if terr := j.tail.file.truncate(at); terr != nil {
 		cause := fmt.Errorf("the journal has failed and must be opened anew: %w; taking it back: %w", err, terr)
 		j.failed = &Error{Op: "commit", Path: j.tail.path, Kind: ErrIO, Err: cause}
@@ -123,6 +142,7 @@ func (j *Journal) rollLocked() error {
 		}
 		return err
 	}
+	j.giveReserveLocked(j.tail)
 	j.tail.acquire()
 	j.dirty = append(j.dirty, j.tail)
 	j.dirDirty = true

@@ -71,7 +71,7 @@ func (j *Journal) endTail() error {
 	}
 	var b Batch
 	b.Delete(nil)
-	if _, err := j.append(&b, payloadSum(j.seed, b.buf[recordHead:]), j.o.FloorBytes/2); err != nil {
+	if _, err := j.append(&b, payloadSum(j.seed, b.buf[recordHead:]), halfFloor); err != nil {
 		return err
 	}
 	return j.checkpoint()
@@ -145,7 +145,7 @@ func (j *Journal) move(group []located) error {
 	j.appendMu.Lock()
 	defer j.appendMu.Unlock()
 	// What may wait, and let the lock go meanwhile, comes before the look.
-	if err := j.readyLocked(size, j.o.FloorBytes/2); err != nil {
+	if err := j.readyLocked(size, halfFloor); err != nil {
 		return err
 	}
 	var b Batch
@@ -161,6 +161,6 @@ func (j *Journal) move(group []located) error {
 	if b.Empty() {
 		return nil
 	}
-	_, err := j.appendLocked(&b, payloadSum(j.seed, b.buf[recordHead:]), j.o.FloorBytes/2)
+	_, err := j.appendLocked(&b, payloadSum(j.seed, b.buf[recordHead:]), halfFloor)
 	return err
 }

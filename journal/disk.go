@@ -22,6 +22,8 @@ type file interface {
 	io.WriterAt
 	io.Closer
 	truncate(size int64) error
+	// reserve gives the file blocks from an offset on without making it larger.
+	reserve(off, n int64) error
 	datasync() error
 	size() (int64, error)
 }
@@ -59,6 +61,23 @@ func (osDisk) freeBytes(dir string) (int64, error) {
 type osFile struct{ *os.File }
 
 func (f osFile) truncate(size int64) error { return f.Truncate(size) }
+
+func (f osFile) reserve(off, n int64) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var full error
+	err = conn.Control(func(fd uintptr) {
+		for full = unix.EINTR; full == unix.EINTR; {
+			full = unix.Fallocate(int(fd), unix.FALLOC_FL_KEEP_SIZE, off, n)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return full
+}
 
 func (f osFile) datasync() error {
 	conn, err := f.SyscallConn()

@@ -244,6 +244,65 @@ func TestNoSpace(t *testing.T) {
 	wantContents(t, j, map[string]string{"a": "3"})
 }
 
+// TestReserve: on a disk without a free byte, what leads to more space is taken up to the reserve, which nothing else uses, also when the segment is
+// full; with room again the reserve is as it was.
+func TestReserve(t *testing.T) {
+	d := &faultDisk{disk: osDisk{}, free: 10 << 20}
+	o := testOptions(t)
+	o.FloorBytes, o.disk, o.SegmentBytes = 1<<20, d, 4096
+	dir := t.TempDir()
+	j := mustOpen(t, dir, o)
+	room := func(free int64) {
+		d.mu.Lock()
+		d.free = free
+		d.mu.Unlock()
+		j.appendMu.Lock()
+		j.space.at = j.space.at.Add(-maxSpaceAge) // as if time had passed
+		j.appendMu.Unlock()
+	}
+	commit(t, j, "a", "1")
+	room(1)
+	if err := j.Commit(batchOf("a", "2")); !errors.Is(err, ErrNoSpace) {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a": "1"}
+	taken := 0
+	for ; ; taken++ {
+		key := fmt.Sprint(taken)
+		err := j.CommitFreeing(batchOf(key, big("x", 400)))
+		if errors.Is(err, ErrNoSpace) && taken > 100 && taken < 2000 {
+			break
+		}
+		if err != nil {
+			t.Fatalf("after %d: %v", taken, err)
+		}
+		want[key] = big("x", 400)
+		// The reserve is not made larger on a full disk.
+		j.appendMu.Lock()
+		j.noReserve = true
+		j.appendMu.Unlock()
+	}
+	wantContents(t, j, want)
+	room(10 << 20)
+	j.appendMu.Lock()
+	j.noReserve = false
+	j.appendMu.Unlock()
+	commit(t, j, "b", "1")
+	want["b"] = "1"
+	room(1)
+	if err := j.CommitFreeing(batchOf("c", "1")); err != nil {
+		t.Fatalf("the reserve is not there again: %v", err)
+	}
+	want["c"] = "1"
+	abandon(t, j)
+	o.disk = nil
+	j = mustOpen(t, dir, o)
+	wantContents(t, j, want)
+	wantSound(t, j)
+	mustClose(t, j)
+	t.Logf("%d records were taken from the reserve", taken)
+}
+
 // TestFullDisk: ENOSPC from the write itself is ErrNoSpace, too, and the half-written record is cut off.
 func TestFullDisk(t *testing.T) {
 	d := &faultDisk{disk: osDisk{}, err: syscall.ENOSPC}

@@ -91,6 +91,8 @@ type Journal struct {
 	ckptDone int64      // +checklocks:appendMu; checkpoints finished
 	stopping bool       // +checklocks:appendMu
 	space    spaceGuard // +checklocks:appendMu
+	// noReserve: the filesystem cannot keep blocks for a file.
+	noReserve bool // +checklocks:appendMu
 
 	mu   sync.RWMutex
 	mem  *memtable           // +checklocks:mu

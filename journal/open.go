@@ -76,7 +76,13 @@ func (j *Journal) open() (err error) {
 			return fail("open index", j.idx.dir, ErrIO, err)
 		}
 	}
-	return r.chooseTail()
+	if err := r.chooseTail(); err != nil {
+		return err
+	}
+	j.appendMu.Lock()
+	j.reserveLocked()
+	j.appendMu.Unlock()
+	return nil
 }
 
 // lockDir makes dir and locks it; a read-only journal without a lock file is not locked.

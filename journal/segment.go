@@ -36,6 +36,8 @@ type segment struct {
 	file     file
 	// end is the offset behind the last record, in bytes.
 	end atomic.Int64
+	// ahead is the offset up to which the tail has blocks of its own; 0: no further than its end. Under Journal.appendMu.
+	ahead int64
 	// damaged segments are never deleted by themselves.
 	damaged bool
 	refs    atomic.Int32

@@ -71,6 +71,7 @@ type head struct {
 	round          uint64
 	nextNode       atomic.Uint64
 	agreement      uint64 // its length
+	guard          atomic.Uint64
 }
 
 // New makes an estate with nothing in it. Errors: of a kernel without memfd_create(2), or of a limit on memory (ulimit -v).

@@ -22,6 +22,8 @@ type change struct {
 
 	numbers []numbered
 	owns    []thing
+	// removes: it takes something away, which must be possible on a full disk, too.
+	removes bool
 
 	// lower has the bytes of a hollow file that is to be emptied; nil for any other.
 	lower *os.File

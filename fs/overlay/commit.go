@@ -14,7 +14,11 @@ func (ch *change) commit() error {
 		return ch.refused(err)
 	}
 	if !ch.b.Empty() {
-		if err := e.j.Commit(&ch.b); err != nil {
+		commit := e.j.Commit
+		if ch.removes {
+			commit = e.j.CommitFreeing
+		}
+		if err := commit(&ch.b); err != nil {
 			return ch.refused(err)
 		}
 		e.count.records.Add(1)

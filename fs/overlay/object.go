@@ -90,7 +90,7 @@ func (e *Engine) newOIDLocked() (OID, error) {
 		var v enc
 		v.u(e.objs.limit + reserve)
 		b.Put([]byte{kCounter, 'o'}, v.b)
-		if err := e.j.Commit(&b); err != nil {
+		if err := e.j.CommitFreeing(&b); err != nil { // of a removal, it may be
 			return 0, storeError("number an object", err)
 		}
 		e.objs.limit += reserve
@@ -223,7 +223,7 @@ func (e *Engine) dirOID(n *node) (OID, error) {
 	}
 	var b journal.Batch
 	putObject(&b, &o)
-	if err := e.j.Commit(&b); err != nil {
+	if err := e.j.CommitFreeing(&b); err != nil { // of a removal, it may be
 		return 0, storeError("number a directory", err)
 	}
 	e.setOID(n, o.id)

@@ -310,6 +310,7 @@ func (e *Engine) removeOnce(c Caller, d *node, name string, isDir bool) error {
 	if err != nil {
 		return err
 	}
+	ch.removes = true
 	if err := ch.remove(r, nil); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (e *Engine) nextSeq() (uint64, error) {
 		}
 		var b journal.Batch
 		b.Put([]byte{kCounter, 'q'}, encodeNumber(from+seqReserve))
-		if err := e.j.Commit(&b); err != nil {
+		if err := e.j.CommitFreeing(&b); err != nil { // of a removal, it may be
 			return 0, storeError("number a change", err)
 		}
 		c.next, c.limit = from, from+seqReserve

@@ -38,7 +38,8 @@ type references struct {
 	blobs   map[cas.Ref]bool
 }
 
-// giveBack sweeps, collects blobs and compacts the journal. Preconditions: pruneMu is held.
+// giveBack sweeps, collects blobs and compacts the journal. On a full disk only the first may be possible, which is what makes room for the
+// others the next time. Preconditions: pruneMu is held.
 func (e *Engine) giveBack(res *PruneResult) error {
 	if err := e.sweepShares(); err != nil {
 		return err
@@ -46,13 +47,22 @@ func (e *Engine) giveBack(res *PruneResult) error {
 	if err := e.sweepHold(res); err != nil {
 		return err
 	}
-	if err := e.sweepBlobs(res); err != nil {
+	if err := e.unlessFull("blobs", e.sweepBlobs(res)); err != nil {
 		return err
 	}
 	if err := e.point("compact"); err != nil {
 		return storeError("compact the journal", err)
 	}
-	return storeError("compact the journal", e.j.Compact())
+	return e.unlessFull("journal", storeError("compact the journal", e.j.Compact()))
+}
+
+// unlessFull is an error but for want of room.
+func (e *Engine) unlessFull(what string, err error) error {
+	if errors.Is(err, NoSpace) {
+		e.log.Warn("there is no room to make what was kept smaller; the next prune does", "what", what, "err", err)
+		return nil
+	}
+	return err
 }
 
 // Sweep gives back what nobody refers to, as after a death. Errors: those of Prune.

@@ -345,7 +345,7 @@ func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktre
 	c.u(uint64(k.ID))
 	b.Put(append(key(kLast, uint64(parent)), a...), c.b)
 	armed := e.attachArmed(&b, a, k.ID)
-	if err := e.j.Commit(&b); err != nil {
+	if err := e.j.CommitFreeing(&b); err != nil { // of a removal, it may be
 		return 0, storeError("begin a task", err)
 	}
 	if had {
