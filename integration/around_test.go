@@ -11,7 +11,7 @@ import (
 )
 
 // under is a workspace that is mounted, and the path by which this process comes to it below the mount.
-func under(t *testing.T) (w *rig.Workspace, below string) {
+func under(t *testing.T, flags ...string) (w *rig.Workspace, below string) {
 	w = rig.New(t)
 	w.Sh("mkdir open; chmod 777 open").OK()
 	fd, err := unix.Open(w.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -19,7 +19,7 @@ func under(t *testing.T) (w *rig.Workspace, below string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fd) })
-	w.Mount()
+	w.Mount(flags...)
 	return w, fmt.Sprintf("/proc/self/fd/%d", fd)
 }
 

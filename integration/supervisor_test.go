@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -68,6 +69,17 @@ func TestSupervisedConfig(t *testing.T) {
 		}
 	}
 	w.Unmount()
+}
+
+// TestNamesAfterADeath: what changed while no daemon could tell the kernel of it, as a move that the next one completes, is seen at once.
+func TestNamesAfterADeath(t *testing.T) {
+	w, below := under(t, "--transport", "classic")
+	w.Sh("echo old >open/gone; test ! -e open/came; test -e open/gone").OK()
+	if err := errors.Join(os.WriteFile(below+"/open/came", []byte("came"), 0o644), os.Remove(below+"/open/gone")); err != nil {
+		t.Fatal(err)
+	}
+	w.KillDaemon()
+	w.Sh("test -e open/came; test ! -e open/gone").OK()
 }
 
 // TestSupervisorKilled: the daemon goes on alone; its death is then the mount's.

@@ -69,6 +69,14 @@ func (c *Conn) sendAgain() error {
 	return c.dev.write(b)
 }
 
+// askAgain has the kernel ask for every name that it knows before it believes it once more: the daemon before may have died between a change and
+// its notification, and what it began was completed since, a move for one. Before Linux 6.16 the names are believed until their time is up.
+func (c *Conn) askAgain() {
+	if err := c.dev.write(notification(notifyEpoch, nil, "", false)); err != nil && err != unix.ENODEV {
+		c.o.Logger.Info("names that the kernel knows of before may be believed for a while", "why", err)
+	}
+}
+
 // CanResend says whether the kernel sends requests again that a dead daemon has left.
 func (c *Conn) CanResend() bool {
 	if len(c.greeting) < int(unsafe.Sizeof(fuse.InitIn{})) {

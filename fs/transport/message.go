@@ -91,6 +91,7 @@ const (
 	notifyEntry  = 3
 	notifyDelete = 6
 	notifyResend = 7
+	notifyEpoch  = 8
 	notifyPrune  = 9
 )
 

@@ -231,6 +231,7 @@ func (c *Conn) Start() error {
 			close(c.done)
 			return errors.Join(fmt.Errorf("have the kernel send again what was not answered: %w", err), c.abandon())
 		}
+		c.askAgain()
 	}
 	c.readers.start()
 	go c.finish()
