@@ -82,8 +82,8 @@ func TestEveryFault(t *testing.T) {
 			}
 			if nth < 20 {
 				t.Errorf("only %d changes", nth)
-
 			}
+			t.Logf("%d points failed", nth/tc.step)
 		})
 	}
 }

@@ -68,6 +68,7 @@ func TestFaultInOperation(t *testing.T) {
 	s := newStand(t, 1)
 	start(s)
 	before := s.snapshot(true)
+	points := 0
 	for _, op := range single {
 		t.Run(strings.ReplaceAll(op.name, " ", "_"), func(t *testing.T) {
 			s.t = t
@@ -98,6 +99,7 @@ func TestFaultInOperation(t *testing.T) {
 				if n == 0 {
 					t.Fatal("there is no point to fail")
 				}
+				points += n
 				s.undo()
 				s.check("last undo", before)
 			}
@@ -108,6 +110,7 @@ func TestFaultInOperation(t *testing.T) {
 		}
 	}
 	s.verify()
+	t.Logf("%d points failed in %d operations", points, len(single))
 }
 
 // TestRefusedRecord says of a record that cannot be kept that it was the store, and lets it pass where that is wanted.
@@ -164,6 +167,7 @@ func moves(t *testing.T) (s *stand, ends []map[string]string, switchTo func(end 
 func TestFaultInMove(t *testing.T) {
 	t.Parallel()
 	s, ends, switchTo := moves(t)
+	points := 0
 	for _, way := range [][2]int{{3, 2}, {2, 3}, {1, 0}, {0, 1}, {2, 0}, {0, 2}, {3, 0}, {0, 3}} {
 		from, to := way[0], way[1]
 		n := 0
@@ -193,8 +197,10 @@ func TestFaultInMove(t *testing.T) {
 		if n < 5 {
 			t.Errorf("from %d to %d: only %d points to fail", from, to, n)
 		}
+		points += n
 	}
 	s.verify()
+	t.Logf("%d points failed in moves", points)
 }
 
 // TestFaultsInMove fails every point from one on: the move can be neither made nor taken back. Moves are refused from
