@@ -24,6 +24,8 @@
 //
 // # Locks
 //
+//	fork.work               one merge of a fork, or its discarding
+//	 forkTable.changing     who makes a fork or takes one out
 //	Engine.pruneMu          write: one prune or sweep, and closing; read: a merge
 //	Engine.past            write: who gives up history; read: who reads it
 //	 Engine.gate           one operation is counted; who holds everything waits for all, who claims something for the older ones
