@@ -54,6 +54,7 @@ func (d *detached) info(t tasktree.Task) taskInfo {
 		ID: uint64(t.ID), Parent: uint64(t.Parent), Agent: string(t.Agent), Under: uint64(t.Under), Title: t.Title,
 		Status: string(e.StatusOf(t.ID)), HasBranches: e.HasBranches(t.ID),
 		Started: moment(t.Started), Ended: moment(t.Ended), Files: e.FileCount(t), Pruned: t.Pruned, Incomplete: t.Incomplete,
+		Written: moment(t.Touched),
 	}
 }
 

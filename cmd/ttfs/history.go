@@ -24,6 +24,19 @@ type taskInfo struct {
 	Pruned bool `json:"pruned,omitempty"`
 	// Incomplete says that some of what it changed could not be kept: undoing it leaves that as it is.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Written is when it was last written to, as far as that is known.
+	Written *time.Time `json:"written,omitempty"`
+}
+
+// wrote is when it was last written to, or began.
+func (t *taskInfo) wrote() time.Time {
+	var at time.Time
+	for _, m := range []*time.Time{t.Started, t.Written} {
+		if m != nil && m.After(at) {
+			at = *m
+		}
+	}
+	return at
 }
 
 // change is one path that a task changed (created, modified, deleted) or a move changes (create, modify, delete).

@@ -71,7 +71,8 @@ func runMove(g *global, o moveOptions, s streams) error {
 	})
 }
 
-// lastWriter is the task that a person who names no agent means: of the active tasks of all agents the one that began last.
+// lastWriter is the task that a person who names no agent means: of the active tasks of all agents the one that was written to last
+// or, where that is not known, that began last.
 // It has no number when the caller is an agent, which means its own, or when the last is the user's anyway.
 func lastWriter(h history) (taskInfo, error) {
 	caller, err := h.caller()
@@ -84,7 +85,7 @@ func lastWriter(h history) (taskInfo, error) {
 	}
 	var last taskInfo
 	for _, t := range all {
-		if t.Status == "current" && t.ID > last.ID {
+		if at, then := t.wrote(), last.wrote(); t.Status == "current" && (last.ID == 0 || at.After(then) || at.Equal(then) && t.ID > last.ID) {
 			last = t
 		}
 	}

@@ -135,6 +135,8 @@ type listed struct {
 	Pruned bool `json:"pruned,omitempty"`
 	// Incomplete says that some of what it changed could not be kept: undoing it leaves that as it is.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Written is when it was last written to, as far as that is known.
+	Written *time.Time `json:"written,omitempty"`
 }
 
 func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
@@ -145,6 +147,7 @@ func listJSON(b Backend, a tasktree.Agent) ([]byte, error) {
 			ID: t.ID, Parent: t.Parent, Agent: t.Agent, Under: t.Under, Title: t.Title,
 			Status: status(t.ID), HasBranches: b.HasBranches(t.ID),
 			Started: moment(t.Started), Ended: moment(t.Ended), Files: fileCount(b, t), Pruned: t.Pruned, Incomplete: t.Incomplete,
+			Written: moment(t.Touched),
 		})
 	}
 	return encode(all)

@@ -9,11 +9,19 @@ func (e *Engine) Active(a tasktree.Agent) tasktree.TaskID {
 	return e.tasks.tree.Active(a)
 }
 
-// Tasks is every task, ascending by id.
+// Tasks is every task, ascending by id. Touched of those that go on is when they were last written to, as far as that is known.
 func (e *Engine) Tasks() []tasktree.Task {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	return e.tasks.tree.All()
+	t := &e.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.tree.All()
+	for i := range all {
+		k := &all[i]
+		if at := t.written[k.Agent]; !k.Sealed && k.ID == t.tree.Active(k.Agent) && at.After(k.Touched) {
+			k.Touched = at
+		}
+	}
+	return all
 }
 
 // Task is one task; false when there is none of that id.
