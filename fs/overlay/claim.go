@@ -89,6 +89,7 @@ func (e *Engine) timesOf(id tasktree.TaskID, im *images) (map[OID]bool, error) {
 type claiming struct {
 	e      *Engine
 	chains map[OID]struct{} // those whose directories above are gathered
+	seen   map[OID]object   // that were read
 	spots  map[claimedSpot]struct{}
 	nodes  map[inoKey]struct{}
 	times  map[inoKey]struct{}
@@ -99,7 +100,7 @@ type claiming struct {
 
 // gatherClaim is what making images would change now.
 func (e *Engine) gatherClaim(all []claimed) (*claiming, error) {
-	k := &claiming{e: e, chains: map[OID]struct{}{}, spots: map[claimedSpot]struct{}{}, nodes: map[inoKey]struct{}{},
+	k := &claiming{e: e, chains: map[OID]struct{}{}, seen: map[OID]object{}, spots: map[claimedSpot]struct{}{}, nodes: map[inoKey]struct{}{},
 		times: map[inoKey]struct{}{}, deep: map[inoKey]struct{}{}, chain: map[inoKey]struct{}{}, names: map[claimedSpot]struct{}{}}
 	for _, im := range all {
 		if err := k.images(im); err != nil {
@@ -144,7 +145,7 @@ func (k *claiming) add(o *claiming) {
 
 func (k *claiming) images(im claimed) error {
 	for at, id := range im.entries {
-		dir, found, err := k.e.getObject(at.dir)
+		dir, found, err := k.read(at.dir)
 		if err != nil {
 			return err
 		}
@@ -182,19 +183,31 @@ func (k *claiming) images(im claimed) error {
 
 // name adds the entry at which an object is.
 func (k *claiming) name(id OID) error {
-	o, found, err := k.e.getObject(id)
+	o, found, err := k.read(id)
 	if err != nil || !found || o.at.dir == 0 {
 		return err
 	}
-	dir, found, err := k.e.getObject(o.at.dir)
+	dir, found, err := k.read(o.at.dir)
 	if found {
 		k.names[claimedSpot{dir.key, o.at.name}] = struct{}{}
 	}
 	return err
 }
 
-func (k *claiming) object(id OID, into map[inoKey]struct{}) error {
+// read is getObject, once for each object.
+func (k *claiming) read(id OID) (object, bool, error) {
+	if o, has := k.seen[id]; has {
+		return o, true, nil
+	}
 	o, found, err := k.e.getObject(id)
+	if found && k.seen != nil {
+		k.seen[id] = o
+	}
+	return o, found, err
+}
+
+func (k *claiming) object(id OID, into map[inoKey]struct{}) error {
+	o, found, err := k.read(id)
 	if found {
 		into[o.key] = struct{}{}
 	}
@@ -229,7 +242,7 @@ func (k *claiming) wayTo(id OID) error {
 	if id == 0 || id == rootOID {
 		return nil
 	}
-	o, found, err := k.e.getObject(id)
+	o, found, err := k.read(id)
 	if err != nil || !found {
 		return err
 	}
@@ -246,7 +259,7 @@ func (k *claiming) way(dir OID) error {
 			return nil
 		}
 		k.chains[dir] = struct{}{}
-		o, found, err := k.e.getObject(dir)
+		o, found, err := k.read(dir)
 		if err != nil || !found {
 			return err
 		}

@@ -59,6 +59,20 @@ type rule struct {
 	anchored bool
 	// out: it takes a path out.
 	out bool
+	// literal is the one name that the pattern matches, "" for others; dirs: of directories alone.
+	literal string
+	dirs    bool
+}
+
+func (r *rule) matches(parts []string, dir bool) bool {
+	name := parts[len(parts)-1]
+	switch {
+	case r.literal != "":
+		return name == r.literal && (dir || !r.dirs)
+	case r.anchored:
+		return r.pattern.Match(parts, dir) != gitignore.NoMatch
+	}
+	return r.pattern.Match(parts[len(parts)-1:], dir) != gitignore.NoMatch
 }
 
 func newClassifier(c Classes) *classifier {
@@ -74,11 +88,12 @@ func compile(lists ...[]string) (out []rule) {
 	for _, list := range lists {
 		for _, line := range list {
 			bare := strings.TrimPrefix(line, "!")
-			out = append(out, rule{
-				pattern:  gitignore.ParsePattern(line, nil),
-				anchored: strings.Contains(strings.TrimSuffix(bare, "/"), "/"),
-				out:      bare != line,
-			})
+			name := strings.TrimSuffix(bare, "/")
+			r := rule{pattern: gitignore.ParsePattern(line, nil), anchored: strings.Contains(name, "/"), out: bare != line}
+			if !strings.ContainsAny(name, "/*?[]\\! \t#") {
+				r.literal, r.dirs = name, name != bare
+			}
+			out = append(out, r)
 		}
 	}
 	return out
@@ -101,15 +116,10 @@ func (v verdict) class(c *classifier) Class {
 // below is the verdict on a path, from that on the directory that it is in.
 func (c *classifier) below(up verdict, parts []string, dir bool) verdict {
 	v := up
-	name := parts[len(parts)-1:]
 	for i := range c.lists {
 		all := c.lists[i].all
 		for n := len(all); n > up.last[i]; n-- {
-			of := name
-			if all[n-1].anchored {
-				of = parts
-			}
-			if all[n-1].pattern.Match(of, dir) != gitignore.NoMatch {
+			if all[n-1].matches(parts, dir) {
 				v.last[i] = n
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"github.com/ttfs/ttfs/tasktree"
 )
 
@@ -127,5 +128,34 @@ func TestProtectedRevert(t *testing.T) {
 	s.must(err)
 	if got := s.content(".env"); got != "first" {
 		t.Errorf(".env is %q", got)
+	}
+}
+
+// TestLiteralRules holds rules that are a name alone against the matcher of gitignore's syntax that they go without.
+func TestLiteralRules(t *testing.T) {
+	c := newClassifier(Classes{System: []string{"plain", "dir/", "!out", "!outdir/", "a b", "x\\y", "tail ", "#no", "q?", "[ab]", "*"}})
+	names := []string{"", "plain", "plain2", "dir", "out", "outdir", "a b", "x\\y", "xy", "tail", "tail ", "#no", "qq", "a", "logs", "agents", "settings.json", ".git", "LOGS"}
+	literal := 0
+	for _, l := range c.lists {
+		for _, r := range l.all {
+			if r.literal != "" {
+				literal++
+			}
+			for _, name := range names {
+				for _, dir := range []bool{false, true} {
+					parts := []string{"up", name}
+					of := parts[1:]
+					if r.anchored {
+						of = parts
+					}
+					if got, want := r.matches(parts, dir), r.pattern.Match(of, dir) != gitignore.NoMatch; got != want {
+						t.Errorf("rule %+v says %v of %q (directory %v), should be %v", r, got, name, dir, want)
+					}
+				}
+			}
+		}
+	}
+	if literal < 20 {
+		t.Errorf("only %d rules are names", literal)
 	}
 }

@@ -89,6 +89,7 @@ func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*co
 		return c, nil
 	}
 	var below map[OID][]foreignTouch
+	now := e.owners()
 	moves := map[tasktree.TaskID]bool{}
 	for _, step := range p.Steps {
 		moves[step.Task] = true
@@ -112,12 +113,28 @@ func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*co
 			if err != nil {
 				return nil, fail("look for conflicts", "", Damaged, err)
 			}
-			who, err := e.laterShare(others, t, mine)
+			who, told, err := now.later(others, t, mine)
 			if err != nil {
 				return nil, err
 			}
-			if who == 0 && t.obj == 0 {
-				if who, err = e.takesAway(others, t.at, im.entries[t.at], mine, &below); err != nil {
+			var is resident
+			if !told && t.obj == 0 {
+				if is, err = e.resident(t.at, im.entries[t.at]); err != nil {
+					return nil, err
+				}
+				if is.id != 0 {
+					if who, told, err = now.later(others, thing{obj: is.id}, mine); err != nil {
+						return nil, err
+					}
+				}
+			}
+			if !told && !now.alone(others, t, mine) {
+				if who, err = e.laterShare(others, t, mine); err != nil {
+					return nil, err
+				}
+			}
+			if who == 0 && is.id != 0 {
+				if who, err = e.takesAway(others, is, mine, &below); err != nil {
 					return nil, err
 				}
 			}
@@ -236,25 +253,36 @@ type foreignTouch struct {
 	share share
 }
 
-// takesAway says whose work goes with what is at an entry now, when the plan puts something else there: changes of the
-// object itself, and of all below it.
-func (e *Engine) takesAway(others strangers, at spot, want OID, mine share, below *map[OID][]foreignTouch) (tasktree.TaskID, error) {
+// resident is the object that is at an entry; 0: none that anybody has touched.
+type resident struct {
+	id  OID
+	dir bool
+}
+
+// resident is what is at an entry now, when a plan puts something else there.
+func (e *Engine) resident(at spot, want OID) (resident, error) {
 	fd, done, err := e.openDir(at.dir, 0)
 	if err != nil {
-		return 0, nil // it is gone; the move says so
+		return resident{}, nil // it is gone; the move says so
 	}
 	var st Stat
 	err = statAt(fd, at.name, &st)
 	done()
 	if err != nil {
-		return 0, nil
+		return resident{}, nil
 	}
 	id, err := e.findOID(keyOf(&st))
-	if err != nil || id == 0 || id == want {
-		return 0, err
+	if err != nil || id == want {
+		return resident{}, err
 	}
-	who, err := e.laterShare(others, thing{obj: id}, mine)
-	if err != nil || who != 0 || kindOf(&st) != unix.S_IFDIR {
+	return resident{id, kindOf(&st) == unix.S_IFDIR}, nil
+}
+
+// takesAway says whose work goes with what is at an entry now, when the plan puts something else there: changes of the
+// object itself, and of all below it.
+func (e *Engine) takesAway(others strangers, is resident, mine share, below *map[OID][]foreignTouch) (tasktree.TaskID, error) {
+	who, err := e.laterShare(others, thing{obj: is.id}, mine)
+	if err != nil || who != 0 || !is.dir {
 		return who, err
 	}
 	if *below == nil {
@@ -262,7 +290,7 @@ func (e *Engine) takesAway(others strangers, at spot, want OID, mine share, belo
 			return 0, err
 		}
 	}
-	for _, t := range (*below)[id] {
+	for _, t := range (*below)[is.id] {
 		if others.later(&t.task, t.share, mine) {
 			return t.task.ID, nil
 		}
