@@ -23,6 +23,7 @@ var agentRows = []row{
 	{"redo of them", ""},
 	{"undo that is refused, 100 files", "3"},
 	{"longest cycle of a busy agent", ""},
+	{"a native program asks another 5 times, as to begin a task takes 5 requests", ""},
 }
 
 // BenchmarkAgents is one agent's moves beside none, one and sixteen that are at work.
@@ -63,10 +64,13 @@ func besideBusy(b *testing.B, t *table, column string, busy int) {
 	shared := w.Path("shared")
 	must(b, os.Mkdir(shared, 0o755))
 	a, other := newActor(b, w, "measured"), newActor(b, w, "other")
-	var begin, undo, redo, refused []time.Duration
+	var begin, undo, redo, refused, delay []time.Duration
 	for range sizes().cycles {
 		for range 4 {
 			begin = append(begin, a.command(b, "task round")...)
+			rows, err := a.ask("delay", "")
+			must(b, err)
+			delay = append(delay, rows[0].Times...)
 		}
 		a.write(b, shared)
 		undo = append(undo, a.command(b, "undo")...)
@@ -80,6 +84,7 @@ func besideBusy(b *testing.B, t *table, column string, busy int) {
 	t.add(agentRows[1].name, column, undo)
 	t.add(agentRows[2].name, column, redo)
 	t.add(agentRows[3].name, column, refused)
+	t.add(agentRows[5].name, column, delay)
 	for _, p := range crowd {
 		rows, err := p.ask("idle", "")
 		must(b, err)

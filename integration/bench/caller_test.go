@@ -28,7 +28,7 @@ const (
 
 // A request is a line of JSON on the caller's standard input, its answer one on the standard output.
 type request struct {
-	// Course is one of the courses, or busy, idle, command or write.
+	// Course is one of the courses, or busy, idle, command, delay or write.
 	Course string
 	// Parent is a directory: a fresh one is made in it. Of command it is the line.
 	Parent string
@@ -62,6 +62,7 @@ type course struct {
 type caller struct {
 	size
 	mount, ctl, assets string
+	echo               *echo // nil until it is asked
 }
 
 func callerMain() int {
@@ -90,6 +91,10 @@ func callerMain() int {
 			var times []time.Duration
 			timed(&times, func() { _, err = c.command(q.Parent) })
 			a.Rows = []measured{{"command", times}}
+		case q.Course == "delay":
+			var times []time.Duration
+			times, err = c.delay()
+			a.Rows = []measured{{"delay", times}}
 		case q.Course == "write":
 			err = c.rewrite(q.Parent)
 		default:
