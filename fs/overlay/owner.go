@@ -5,7 +5,10 @@ import "github.com/ttfs/ttfs/tasktree"
 // Most conflicts are with what somebody is at just now, and most moves that are not refused are of what nobody else has touched
 // since. Both show by the runs of the tasks under way, in memory, without a look at all tasks that ever had a share in a thing.
 
-// owners are the runs of all tasks under way. What is claimed changes its owner no more while it is.
+// mostOwners is the number of tasks under way above which the shares are looked at, which takes as long as to ask so many runs.
+const mostOwners = 100
+
+// owners are the runs of all tasks under way; none when these are too many to be asked. What is claimed changes its owner no more while it is.
 type owners struct {
 	e    *Engine
 	runs []*run
@@ -15,6 +18,9 @@ func (e *Engine) owners() owners {
 	e.tasks.mu.Lock()
 	defer e.tasks.mu.Unlock()
 	o := owners{e: e}
+	if len(e.tasks.runs) > mostOwners {
+		return o
+	}
 	for _, r := range e.tasks.runs {
 		o.runs = append(o.runs, r)
 	}

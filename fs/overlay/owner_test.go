@@ -47,6 +47,9 @@ func TestOwners(t *testing.T) {
 				if remounted {
 					s.reopen()
 				}
+				if known := len(s.e.owners().runs); (known == 0) != remounted {
+					t.Fatalf("remounted %v: %d tasks under way are known", remounted, known)
+				}
 				_, err := s.e.Undo("one", MoveOptions{})
 				if errors.Is(err, Conflict) != c.conflict || err != nil && !c.conflict {
 					t.Fatalf("remounted %v: %v, want a conflict: %v", remounted, err, c.conflict)
