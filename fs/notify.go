@@ -40,9 +40,10 @@ func (n *notifier) Changed(c overlay.Changes) {
 	n.f.replay.show(n.sp, c)
 }
 
-// said logs what the kernel says to a notification. That it does not know the name or the inode is well.
+// said logs what the kernel says to a notification. That it does not know the name or the inode is well. A goroutine of its own logs,
+// for the thread that tells does not have the log's descriptor.
 func (n *notifier) said(what string, s fuse.Status) {
 	if !s.Ok() && s != fuse.ENOENT && s != fuse.Status(syscall.ENOTDIR) {
-		n.f.log.Warn("the kernel could not be told of a change", "what", what, "status", s)
+		go n.f.log.Warn("the kernel could not be told of a change", "what", what, "status", s)
 	}
 }

@@ -3,7 +3,6 @@ package transport
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,15 +48,13 @@ func TestTell(t *testing.T) {
 	})
 }
 
-// openFiles are the descriptors of the calling thread past the first three, one a line.
+// openFiles are the descriptors of the calling thread past the first three, one a line. It opens nothing: package testing would
+// note that in its log, whose file such a thread does not have.
 func openFiles() string {
 	var b strings.Builder
-	fds, _ := filepath.Glob("/proc/thread-self/fd/*")
-	for _, fd := range fds {
-		n, err := strconv.Atoi(filepath.Base(fd))
-		target, gone := os.Readlink(fd)
-		if err == nil && gone == nil && n > 2 && !strings.HasSuffix(target, "/fd") { // the last: by which we look
-			fmt.Fprintln(&b, n, target)
+	for fd := 3; fd < 1<<12; fd++ {
+		if target, err := os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd)); err == nil {
+			fmt.Fprintln(&b, fd, target)
 		}
 	}
 	return b.String()
