@@ -34,7 +34,7 @@ func overwritten(s *stand, path string, size int64, data []byte) {
 // TestArchiveMemory: what the archiver has in memory does not depend on how much it archives: 64 MiB of data, 256 MiB of
 // holes, or 64 MiB in 16,000 records; in a long run 300 MiB, 4 GiB and 300 MiB.
 func TestArchiveMemory(t *testing.T) {
-	data, sparse, bound := 64<<20, int64(256<<20), int64(40<<20)
+	data, sparse, bound := 64<<20, int64(256<<20), int64(56<<20)
 	if os.Getenv("TTFS_NIGHTLY") != "" {
 		data, sparse = 300<<20, 4<<30
 	}
