@@ -142,16 +142,30 @@ func (m *model) check(t *rapid.T) {
 		t.Fatalf("%v\ngot %s\nwant %s", err, brief(got), brief(m.want))
 	}
 	prefix := modelKeys.Draw(t, "scan")
-	maps.DeleteFunc(got, func(k, _ string) bool { return !strings.HasPrefix(k, prefix) })
-	err = m.j.Scan([]byte(prefix), func(k, v []byte) error {
-		if got[string(k)] != string(v) {
-			return fmt.Errorf("key %q", k)
+	view, err := m.j.View([]byte(prefix)[:rapid.IntRange(0, len(prefix)).Draw(t, "of the view")])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	all := got
+	// The second time the view's iterator is somewhere else, and the third time it goes back.
+	for i, prefix := range []string{prefix, prefix + "a", prefix} {
+		got := maps.Clone(all)
+		maps.DeleteFunc(got, func(k, _ string) bool { return !strings.HasPrefix(k, prefix) })
+		scan := view.Scan
+		if i == 0 {
+			scan = m.j.Scan
 		}
-		delete(got, string(k))
-		return nil
-	})
-	if err != nil || len(got) > 0 {
-		t.Fatal(prefix, err, brief(got))
+		err = scan([]byte(prefix), func(k, v []byte) error {
+			if want, has := got[string(k)]; !has || want != string(v) {
+				return fmt.Errorf("key %q", k)
+			}
+			delete(got, string(k))
+			return nil
+		})
+		if err != nil || len(got) > 0 {
+			t.Fatal(prefix, err, brief(got))
+		}
 	}
 	key := modelKeys.Draw(t, "get")
 	want, there := m.want[key]

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/tidwall/btree"
@@ -132,27 +133,59 @@ func (v *view) close() {
 // inside fn, which may call Get and Scan, and nothing else of the journal. An error of fn ends the scan and is returned; ErrStop
 // ends it without one.
 func (j *Journal) Scan(prefix []byte, fn func(key, value []byte) error) error {
-	if err := j.enter("scan"); err != nil {
-		return err
-	}
-	defer j.leave()
-	v, err := j.newView(indexRange(prefix))
+	v, err := j.View(prefix)
 	if err != nil {
 		return err
 	}
-	defer v.close()
+	defer v.Close()
+	return v.Scan(prefix, fn)
+}
+
+// View is the state of all keys with a prefix at one instant. Who scans many short ranges of it takes a lock and an iterator once.
+// It is for one goroutine, and keeps space from being given back until it is closed.
+type View struct {
+	j   *Journal
+	v   *view
+	sub []byte // the prefix of the part that it is of
+}
+
+// View gives the state of all keys that begin with prefix. Errors: ErrClosed, ErrIO, ErrCorrupt.
+func (j *Journal) View(prefix []byte) (*View, error) {
+	if err := j.enter("scan"); err != nil {
+		return nil, err
+	}
+	v, err := j.newView(indexRange(prefix))
+	if err != nil {
+		j.leave()
+		return nil, err
+	}
+	return &View{j: j, v: v}, nil
+}
+
+// Close ends the view.
+func (w *View) Close() {
+	w.v.close()
+	w.j.leave()
+}
+
+// Scan is Journal.Scan in the view. Preconditions: prefix begins with the view's own.
+func (w *View) Scan(prefix []byte, fn func(key, value []byte) error) error {
+	if w.sub != nil {
+		prefix = slices.Concat(w.sub, prefix)
+	}
 	var big []byte
-	err = v.walk(prefix, func(key, stored []byte) error {
+	err := w.v.walk(prefix, func(key, stored []byte) error {
+		key = key[len(w.sub):]
 		if len(stored) == 0 {
-			return fail("scan", j.dir, ErrCorrupt, errMalformed)
+			return fail("scan", w.j.dir, ErrCorrupt, errMalformed)
 		}
 		p, isBig := decodePointer(stored)
 		if !isBig {
 			return fn(key, stored[1:])
 		}
-		s := v.segs[p.seg]
+		s := w.v.segs[p.seg]
 		if s == nil {
-			return fail("scan", segPath(j.dir, p.seg), ErrCorrupt, errNoSegment)
+			return fail("scan", segPath(w.j.dir, p.seg), ErrCorrupt, errNoSegment)
 		}
 		var err error
 		if big, err = p.fetch(s, big); err != nil {
@@ -174,7 +207,8 @@ func (v *view) walk(prefix []byte, fn func(key, stored []byte) error) error {
 		cursors[i].ok = cursors[i].it.Seek(entry{key: prefix}) && bytes.HasPrefix(cursors[i].it.Item().key, prefix)
 		defer cursors[i].it.Release()
 	}
-	index := v.it != nil && v.it.First()
+	within := func(more bool) bool { return more && bytes.HasPrefix(v.it.Key()[1:], prefix) }
+	index := v.it != nil && within(v.it.SeekGE(indexKey(nil, prefix)))
 	for {
 		from, key := -1, []byte(nil)
 		for i := range cursors {
@@ -205,11 +239,11 @@ func (v *view) walk(prefix []byte, fn func(key, stored []byte) error) error {
 			}
 		}
 		if from == len(cursors) {
-			index = v.it.Next()
+			index = within(v.it.Next())
 			continue
 		}
 		if index && bytes.Equal(v.it.Key()[1:], key) {
-			index = v.it.Next()
+			index = within(v.it.Next())
 		}
 		cursors[from].next()
 	}

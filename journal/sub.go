@@ -25,6 +25,15 @@ func (s *Sub) Scan(prefix []byte, fn func(key, value []byte) error) error {
 	return s.j.Scan(s.key(prefix), func(k, v []byte) error { return fn(k[len(s.prefix):], v) })
 }
 
+// View is Journal.View of the part.
+func (s *Sub) View(prefix []byte) (*View, error) {
+	v, err := s.j.View(s.key(prefix))
+	if err == nil {
+		v.sub = s.prefix
+	}
+	return v, err
+}
+
 // Commit is Journal.Commit.
 func (s *Sub) Commit(b *Batch) error {
 	whole, err := s.whole(b)

@@ -49,6 +49,16 @@ func TestSub(t *testing.T) {
 		if got := keys(in.Scan, ""); !slices.Equal(got, []string{"a=2"}) {
 			t.Errorf("the part of the part has %q", got)
 		}
+		view, err := a.View([]byte("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer view.Close()
+		for prefix, want := range map[string][]string{"ab": {"ab=x"}, "a": {"a=1", "ab=x"}, "ac": nil} {
+			if got := keys(view.Scan, prefix); !slices.Equal(got, want) {
+				t.Errorf("a view of the part has %q at %s", got, prefix)
+			}
+		}
 		if v, found, err := a.Get([]byte("ab")); err != nil || !found || !bytes.Equal(v, big) {
 			t.Errorf("a long value came back with %d bytes, %v, %v", len(v), found, err)
 		}

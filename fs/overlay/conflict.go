@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sort"
@@ -62,9 +61,10 @@ type contested struct {
 
 // strangers says whose work a step of a plan may not take: all but the step's own agent's and what moves along.
 type strangers struct {
-	e     *Engine
-	moves map[tasktree.TaskID]bool
-	own   tasktree.Task
+	e      *Engine
+	moves  map[tasktree.TaskID]bool
+	own    tasktree.Task
+	shares *shares
 }
 
 // later says whether a task that is not undone has changed a thing since the step's own task did: s and mine are their
@@ -90,6 +90,8 @@ func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*co
 	}
 	var below map[OID][]foreignTouch
 	now := e.owners()
+	all := &shares{j: e.j}
+	defer all.close()
 	moves := map[tasktree.TaskID]bool{}
 	for _, step := range p.Steps {
 		moves[step.Task] = true
@@ -100,7 +102,7 @@ func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*co
 			return nil, err
 		}
 		k, _ := e.Task(step.Task)
-		others := strangers{e, moves, k}
+		others := strangers{e, moves, k, all}
 		for _, t := range im.things() {
 			v, found, err := e.j.Get(t.key(step.Task))
 			if err != nil {
@@ -222,29 +224,12 @@ func gitIndex(path string) bool {
 // laterShare is a stranger's task, not undone, that touched a thing later than the step's own; 0: none.
 func (e *Engine) laterShare(others strangers, t thing, mine share) (tasktree.TaskID, error) {
 	var who tasktree.TaskID
-	err := e.eachShare(t, func(id tasktree.TaskID, s share) {
+	err := others.shares.each(t, func(id tasktree.TaskID, s share) {
 		if o, has := e.Task(id); has && others.later(&o, s, mine) {
 			who = id
 		}
 	})
 	return who, err
-}
-
-// eachShare calls f for every task's share in a thing.
-func (e *Engine) eachShare(t thing, f func(id tasktree.TaskID, s share)) error {
-	prefix := t.prefix()
-	err := e.j.Scan(prefix, func(k, v []byte) error {
-		if len(k) != len(prefix)+8 {
-			return nil
-		}
-		s, err := decodeShare(v)
-		if err != nil {
-			return err
-		}
-		f(tasktree.TaskID(binary.BigEndian.Uint64(k[len(prefix):])), s)
-		return nil
-	})
-	return storeError("look for conflicts", err)
 }
 
 // foreignTouch is what a task touched that does not move.

@@ -83,6 +83,7 @@ type Options struct {
 type Journal interface {
 	Get(key []byte) (value []byte, found bool, err error)
 	Scan(prefix []byte, fn func(key, value []byte) error) error
+	View(prefix []byte) (*journal.View, error)
 	Commit(b *journal.Batch) error
 	CommitFreeing(b *journal.Batch) error
 	Sync() error

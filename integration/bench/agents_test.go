@@ -24,6 +24,7 @@ var agentRows = []row{
 	{"undo that is refused, 100 files", "3"},
 	{"longest cycle of a busy agent", ""},
 	{"a native program asks another 5 times, as to begin a task takes 5 requests", ""},
+	{"a native program replaces 100 files on the bare disk", ""},
 }
 
 // BenchmarkAgents is one agent's moves beside none, one and sixteen that are at work.
@@ -64,7 +65,9 @@ func besideBusy(b *testing.B, t *table, column string, busy int) {
 	shared := w.Path("shared")
 	must(b, os.Mkdir(shared, 0o755))
 	a, other := newActor(b, w, "measured"), newActor(b, w, "other")
-	var begin, undo, redo, refused, delay []time.Duration
+	bare := filepath.Join(filepath.Dir(w.Dir), "bare")
+	must(b, os.Mkdir(bare, 0o755))
+	var begin, undo, redo, refused, delay, replace []time.Duration
 	for range sizes().cycles {
 		for range 4 {
 			begin = append(begin, a.command(b, "task round")...)
@@ -72,6 +75,9 @@ func besideBusy(b *testing.B, t *table, column string, busy int) {
 			must(b, err)
 			delay = append(delay, rows[0].Times...)
 		}
+		rows, err := a.ask("replace", bare)
+		must(b, err)
+		replace = append(replace, rows[0].Times...)
 		a.write(b, shared)
 		undo = append(undo, a.command(b, "undo")...)
 		redo = append(redo, a.command(b, "redo")...)
@@ -85,6 +91,7 @@ func besideBusy(b *testing.B, t *table, column string, busy int) {
 	t.add(agentRows[2].name, column, redo)
 	t.add(agentRows[3].name, column, refused)
 	t.add(agentRows[5].name, column, delay)
+	t.add(agentRows[6].name, column, replace)
 	for _, p := range crowd {
 		rows, err := p.ask("idle", "")
 		must(b, err)
@@ -139,6 +146,20 @@ func (c *caller) rewrite(dir string) error {
 			return err
 		}
 		if err := os.WriteFile(path, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace writes a hundred small files and renames each over what is there, as an undo does.
+func (c *caller) replace(dir string) error {
+	for i := range 100 {
+		path := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.WriteFile(path+".new", page[:1000], 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
 			return err
 		}
 	}

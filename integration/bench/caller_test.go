@@ -95,6 +95,10 @@ func callerMain() int {
 			var times []time.Duration
 			times, err = c.delay()
 			a.Rows = []measured{{"delay", times}}
+		case q.Course == "replace":
+			var times []time.Duration
+			timed(&times, func() { err = c.replace(q.Parent) })
+			a.Rows = []measured{{"replace", times}}
 		case q.Course == "write":
 			err = c.rewrite(q.Parent)
 		default:
