@@ -24,7 +24,7 @@ BENCH_DOC ?= $(if $(filter quick,$(BENCH)),,$(CURDIR)/docs/performance.md)
 BENCH_RUN = TTFS_BINARY="$(CURDIR)/ttfs" BENCH="$(BENCH)" BENCH_DOC="$(BENCH_DOC)" BENCH_LOAD="$$(cut -d ' ' -f 1-3 /proc/loadavg)" \
 	$(GO) test -count=1 -timeout 120m ./integration/bench -run '^$$' -benchtime 1x
 
-FUZZTIME ?= 10m
+FUZZTIME ?= 1h
 
 .PHONY: all build run check tools static unit integration bench benchstat profile nightly demo clean
 all: build

@@ -17,8 +17,9 @@ import (
 //
 // A move waits for all operations that began before. The beginning of a task claims its agent alone, and waits for what that agent
 // and its family change: what may not be of the one task and come after what is of the next is changed by its agent, or kept for it
-// by its family (kin.go). Of an operation of anybody else's nothing is written into a task of this agent's, and what it does to
-// what the agent has touched (own) it does under the lock of the thing, for whichever run is there then.
+// by its family (kin.go). What an operation of anybody else's does to what the agent has touched (own), or writes into its task since the
+// agent wrote unseen before it (unseen.go), it does under the lock of the thing, for whichever run is there then; the beginning takes the same
+// lock to tell what was written unseen, and to keep the file for the next task.
 //
 // What a move's claim names:
 //

@@ -2,9 +2,9 @@ package overlay
 
 import "github.com/ttfs/ttfs/tasktree"
 
-// Who reads history keeps no move up: he reads, and then looks whether a move that meets what he has
-// read changed something meanwhile. What he has read is known of a path (only); else it counts as everything. If one did, he waits for its end and reads again. He holds past for reading, so that what he
-// reads is not pruned, nor the engine closed.
+// Who reads history keeps no move up: he reads, and then looks whether a move that meets what he has read changed something
+// meanwhile. What he has read is known of a path (only); else it counts as everything. If one did, he waits for its end and reads
+// again. He holds past for reading, so that what he reads is not pruned, nor the engine closed.
 
 // keptRuns is how many moves that have ended are remembered. Who reads for longer than so many moves take reads again.
 const keptRuns = 64
