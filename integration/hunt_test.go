@@ -27,7 +27,9 @@ def dropheld():
 def mount(): subprocess.run([TTFS, "mount", *FLAGS, WS], check=True, cwd="/")
 def kill():
     pid = int(status()["pid"]); os.kill(pid, 9)
-    while os.path.exists("/proc/%d" % pid) and open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] != "Z": time.sleep(.01)
+    try:
+        while open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] != "Z": time.sleep(.01)
+    except (FileNotFoundError, ProcessLookupError): pass # whose child it was has taken note
     dropheld(); subprocess.run(["umount", "-l", WS], check=True); mount()
 os.makedirs(WS, exist_ok=True)
 os.umask(0o022)
