@@ -27,10 +27,33 @@ func poll(condition func() bool) bool {
 	return true
 }
 
-// stamp says when and what was measured.
+// stamp says when and on what a section was measured. Sections are written one by one, so each has what may differ between them.
 func stamp(b *testing.B) string {
 	b.Helper()
-	return fmt.Sprintf("%s, %s.", time.Now().UTC().Format("2006-01-02"), version())
+	return fmt.Sprintf("%s, %s, Linux %s, %s; load before %s.", time.Now().UTC().Format("2006-01-02"), version(), kernel(b), machine(), load())
+}
+
+// kernel is its release.
+func kernel(b *testing.B) string {
+	b.Helper()
+	var uts unix.Utsname
+	must(b, unix.Uname(&uts))
+	return unix.ByteSliceToString(uts.Release[:])
+}
+
+// machine is its processors and its memory.
+func machine() string {
+	var kib float64
+	_, _ = fmt.Sscanf(field("/proc/meminfo", "MemTotal"), "%f kB", &kib)
+	return fmt.Sprintf("%d × %s, %.0f GiB", runtime.NumCPU(), field("/proc/cpuinfo", "model name"), kib/(1<<20))
+}
+
+// load is the load averages before the run, of 1, 5 and 15 minutes.
+func load() string {
+	if l := strings.Fields(os.Getenv("BENCH_LOAD")); len(l) > 0 {
+		return strings.Join(l, " ")
+	}
+	return "unknown"
 }
 
 func version() string {
@@ -41,25 +64,19 @@ func version() string {
 	return firstLine(string(out))
 }
 
-// environment is what the figures depend on.
+// environment is what the figures depend on beside their section's stamp, as it was for the section that was measured last.
 func environment(b *testing.B) string {
 	b.Helper()
-	var uts unix.Utsname
-	must(b, unix.Uname(&uts))
-	lines := [][]string{
-		{"environment", ""},
-		{"kernel", unix.ByteSliceToString(uts.Release[:])},
-		{"CPU", fmt.Sprintf("%d × %s", runtime.NumCPU(), field("/proc/cpuinfo", "model name"))},
-		{"memory", field("/proc/meminfo", "MemTotal")},
+	return grid([][]string{
+		{"environment", "of the section measured last"},
+		{"date", time.Now().UTC().Format("2006-01-02")},
+		{"kernel", kernel(b)},
+		{"machine", machine()},
 		{"disk", os.Getenv(rig.EnvDiskKind) + ", journaled when ext4, on a loop device"},
 		{"Go", runtime.Version()},
 		{"go-fuse", module("github.com/hanwen/go-fuse/v2")},
 		{"io_uring", "enable_uring is " + firstLine(content("/sys/module/fuse/parameters/enable_uring"))},
-		{"ttfs", version()},
-		{"date", time.Now().UTC().Format("2006-01-02")},
-		{"load before", strings.Join(strings.Fields(os.Getenv("BENCH_LOAD")), " ")},
-	}
-	return grid(lines)
+	})
 }
 
 func content(path string) string {
