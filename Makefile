@@ -15,7 +15,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.
 STATICCHECK_VERSION := v0.8.2
 STATICCHECK := $(CURDIR)/.tools/staticcheck-$(STATICCHECK_VERSION)
 # Tests that are made once more over the classic transport: the first time, they go by io_uring where it can be switched on.
+# OFF are those that are made once more without passthrough, so that reads and writes come to the daemon, as they do for everybody who is not root.
 CLASSIC := ^(TestPosix|TestTools|TestKill.*|TestGuard.*|TestNoLostUpdate|TestOpen.*|TestTailFollows|TestWatcher.*|TestMoveIsSeenByWatchers)$$
+OFF := ^(TestPosix|TestTools|TestKill.*|TestDaemonKilled.*|TestGuard.*|TestNoLostUpdate|TestOpen.*|TestTailFollows|TestWatcher.*|TestMoveIsSeenByWatchers|TestHunt|TestSharing|TestListing.*|TestWriteTakes.*)$$
 UNIT := $(addsuffix /...,$(wildcard ./cas ./cmd ./fs ./guard ./journal ./tasktree))
 
 # Quick figures are for the terminal only: they do not belong into the page.
@@ -68,6 +70,7 @@ integration: build ## the built binary on real mounts
 	@$(UMASK)
 	TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 20m ./integration/...
 	TTFS_TRANSPORT=classic TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 20m ./integration -run '$(CLASSIC)'
+	TTFS_PASSTHROUGH=off TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -count=1 -timeout 20m ./integration -run '$(OFF)'
 
 bench: build tools ## the tables of docs/performance.md; BENCH=quick prints them only; ONLY=Calls is one of them
 	@$(UMASK)
@@ -91,6 +94,7 @@ nightly: build tools ## the same tests for hours: a million operations, a thousa
 	.ci/fuzz $(FUZZTIME) $(UNIT)
 	for transport in auto classic; do
 		TTFS_TRANSPORT=$$transport TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -v -count=1 -timeout 6h ./integration/... 2>&1 | tee -a "$$log"
+		TTFS_PASSTHROUGH=off TTFS_TRANSPORT=$$transport TTFS_BINARY="$(CURDIR)/ttfs" $(GO) test -v -count=1 -timeout 6h ./integration -run '$(OFF)' 2>&1 | tee -a "$$log"
 	done
 	.ci/counts "$$log"
 

@@ -38,7 +38,7 @@ type Options struct {
 	Durability string
 	// OnStoreError is refuse (default) or pass.
 	OnStoreError string
-	// Passthrough is auto (default) or off.
+	// Passthrough is auto or off; "": what TTFS_PASSTHROUGH says, auto by default.
 	Passthrough string
 	// AllowOther lets other users in; a mount by root always does.
 	AllowOther bool
@@ -191,7 +191,7 @@ func (s *Server) serve() error {
 		return fmt.Errorf("mount over %s: %w (`ttfs doctor` says what this machine allows)", s.o.Dir, err)
 	}
 	s.face.server, s.face.main.back.conn.conn = conn, conn
-	can := s.o.Passthrough != "off" && s.canPass(conn)
+	can := cmp.Or(s.o.Passthrough, os.Getenv("TTFS_PASSTHROUGH")) != "off" && s.canPass(conn)
 	for _, sp := range s.face.spaces() {
 		sp.e.SetPassthrough(can)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // The most frequent requests are answered without go-fuse, which makes a kilobyte of garbage and a channel for each of all requests, so
-// that it can be cancelled. These wait for nobody and are not cancelled: four of five that `tar x` makes, and nearly all of `rm -rf`.
+// that it can be cancelled. These wait for nobody and are not cancelled: nearly all that `tar x` and `rm -rf` make, and those of open
+// files (direct_file.go).
 
 // arguments is room for what such a request has beside its name. It is the entry's or the buffer's, since the filesystem takes a pointer.
 type arguments struct {
@@ -19,6 +20,9 @@ type arguments struct {
 	open    fuse.OpenIn
 	release fuse.ReleaseIn
 	xattr   fuse.GetXAttrIn
+	create  fuse.CreateIn
+	read    fuse.ReadIn
+	write   fuse.WriteIn
 }
 
 // asked is such a request, and room for the answer. On a ring the name stands where the answer will, so it is taken out first.
@@ -35,7 +39,6 @@ const (
 	entryOutSize = int(unsafe.Sizeof(fuse.EntryOut{}))
 	openOutSize  = int(unsafe.Sizeof(fuse.OpenOut{}))
 	xattrOutSize = int(unsafe.Sizeof(fuse.GetXAttrOut{}))
-	xattrInSize  = int(unsafe.Sizeof(fuse.GetXAttrIn{})) - inHeaderSize
 )
 
 // direct answers a request if it is one of those. size is that of the answer without its header.
@@ -92,7 +95,9 @@ func (c *Conn) direct(a asked) (size int, status fuse.Status, done bool) {
 			c.o.FS.ReleaseDir(&in.release)
 		}
 	default:
-		return 0, 0, false
+		if size, status, done = c.directFile(h.Opcode, a); !done {
+			return 0, 0, false
+		}
 	}
 	if status != fuse.OK {
 		size = 0
@@ -113,8 +118,8 @@ func (c *Conn) onRing(e *entry) (n int, status fuse.Status, done bool) {
 // onDevice is direct for a request that was read from the device. The answer is whole, with its header.
 func (c *Conn) onDevice(in, out []byte, args *arguments) (answer []byte, done bool) {
 	a := asked{in[:inHeaderSize], in[inHeaderSize:], in[inHeaderSize:], out[outHeaderSize:], args}
-	if inHeader(in).Opcode == opGetXAttr && len(a.first) >= xattrInSize {
-		a.first, a.name = a.first[:xattrInSize], a.first[xattrInSize:]
+	if n := firstSize(inHeader(in).Opcode); n > 0 && len(a.first) >= n {
+		a.first, a.name = a.first[:n], a.first[n:]
 	}
 	size, status, done := c.direct(a)
 	if !done {
@@ -125,6 +130,19 @@ func (c *Conn) onDevice(in, out []byte, args *arguments) (answer []byte, done bo
 	binary.NativeEndian.PutUint32(answer[4:], uint32(-int32(status)))
 	binary.NativeEndian.PutUint64(answer[8:], inHeader(in).Unique)
 	return answer, true
+}
+
+// firstSize is that of the first argument of those requests that have something after it.
+func firstSize(op uint32) int {
+	switch op {
+	case opGetXAttr:
+		return int(unsafe.Sizeof(fuse.GetXAttrIn{})) - inHeaderSize
+	case opCreate:
+		return int(unsafe.Sizeof(fuse.CreateIn{})) - inHeaderSize
+	case opWrite:
+		return int(unsafe.Sizeof(fuse.WriteIn{})) - inHeaderSize
+	}
+	return 0
 }
 
 // getXAttr is getxattr(2): the value, or for no room at all its size.

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // echo answers with what it was asked, and remembers it.
@@ -72,6 +73,32 @@ func (f *echo) GetXAttr(_ <-chan struct{}, h *fuse.InHeader, name string, dest [
 	return uint32(copy(dest, f.value)), fuse.OK
 }
 
+func (f *echo) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	s := f.ask("open", *in)
+	out.Fh, out.OpenFlags, out.BackingID = in.NodeId, in.Flags, 7
+	return s
+}
+
+func (f *echo) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	s := f.ask("create", *in, name)
+	out.NodeId, out.Fh, out.Size = in.NodeId+1, 8, uint64(len(name))
+	return s
+}
+
+// Read gives its value, every other time where it was asked to put it.
+func (f *echo) Read(_ <-chan struct{}, in *fuse.ReadIn, b []byte) (fuse.ReadResult, fuse.Status) {
+	s := f.ask("read", *in, len(b))
+	value := f.value[:min(len(f.value), len(b))]
+	if len(f.value)%2 == 0 {
+		value = b[:copy(b, value)]
+	}
+	return fuse.ReadResultData(value), s
+}
+
+func (f *echo) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	return uint32(len(data)), f.ask("write", *in, string(data))
+}
+
 // TestDirectIsGoFuse: what is answered directly is asked of the filesystem and answered, to the byte, as go-fuse does.
 func TestDirectIsGoFuse(t *testing.T) {
 	const size = 1 << 16
@@ -80,6 +107,8 @@ func TestDirectIsGoFuse(t *testing.T) {
 		opLookup: 0, opUnlink: 0, opGetAttr: int(unsafe.Sizeof(fuse.GetAttrIn{})) - inHeaderSize, opSetAttr: int(unsafe.Sizeof(fuse.SetAttrIn{})) - inHeaderSize,
 		opRelease: int(unsafe.Sizeof(fuse.ReleaseIn{})) - inHeaderSize, opGetXAttr: int(unsafe.Sizeof(fuse.GetXAttrIn{})) - inHeaderSize,
 		opOpenDir: int(unsafe.Sizeof(fuse.OpenIn{})) - inHeaderSize, opReleaseDir: int(unsafe.Sizeof(fuse.ReleaseIn{})) - inHeaderSize,
+		opOpen: int(unsafe.Sizeof(fuse.OpenIn{})) - inHeaderSize, opCreate: int(unsafe.Sizeof(fuse.CreateIn{})) - inHeaderSize,
+		opRead: int(unsafe.Sizeof(fuse.ReadIn{})) - inHeaderSize, opWrite: int(unsafe.Sizeof(fuse.WriteIn{})) - inHeaderSize,
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for op, argSize := range args {
@@ -97,11 +126,16 @@ func TestDirectIsGoFuse(t *testing.T) {
 				arg[i] = byte(random.Uint32())
 			}
 			var name []byte
-			if op == opLookup || op == opUnlink || op == opGetXAttr {
+			if slices.Contains([]uint32{opLookup, opUnlink, opGetXAttr, opCreate, opWrite}, op) {
 				name = append([]byte(names[random.IntN(len(names))]), 0)
 			}
-			if op == opGetXAttr {
+			switch op {
+			case opGetXAttr:
 				*(*uint32)(unsafe.Pointer(&arg[0])) = []uint32{0, 1, 30, 256}[random.IntN(4)]
+			case opOpen:
+				*(*uint32)(unsafe.Pointer(&arg[0])) &^= unix.O_ACCMODE | unix.O_TRUNC
+			case opRead:
+				(*fuse.ReadIn)(unsafe.Add(unsafe.Pointer(&arg[0]), -inHeaderSize)).Size = []uint32{0, 1, 30, 4096}[random.IntN(4)]
 			}
 			answers := map[bool][]byte{}
 			asked := map[bool]string{}
@@ -149,6 +183,37 @@ func TestDirectIsGoFuse(t *testing.T) {
 					asked[true], asked[false], answers[true], answers[false])
 				return
 			}
+		}
+	}
+}
+
+// TestNotDirect: what may wait for long is go-fuse's, which can cancel it: an open for writing, and whatever is slow.
+func TestNotDirect(t *testing.T) {
+	const slow = 5
+	f := &echo{RawFileSystem: fuse.NewDefaultRawFileSystem()}
+	c := &Conn{o: Options{FS: f, Slow: func(h *fuse.InHeader) bool { return h.NodeId == slow }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}}
+	for _, r := range []struct {
+		op    uint32
+		node  uint64
+		flags uint32
+		done  bool
+	}{
+		{opOpen, 2, unix.O_RDONLY, true},
+		{opOpen, 2, unix.O_WRONLY, false},
+		{opOpen, 2, unix.O_RDWR, false},
+		{opOpen, 2, unix.O_RDONLY | unix.O_TRUNC, false},
+		{opOpen, slow, unix.O_RDONLY, false},
+		{opRead, slow, 0, false},
+		{opWrite, slow, 0, false},
+		{opWrite, 2, 0, true},
+	} {
+		in := make([]byte, unsafe.Sizeof(fuse.WriteIn{}))
+		*inHeader(in) = fuse.InHeader{Length: uint32(len(in)), Opcode: r.op, NodeId: r.node}
+		if r.op == opOpen {
+			(*fuse.OpenIn)(unsafe.Pointer(&in[0])).Flags = r.flags
+		}
+		if _, done := c.onDevice(in, make([]byte, 4096), &arguments{}); done != r.done {
+			t.Errorf("%s of node %d with flags %#x: answered directly is %v", opName(r.op), r.node, r.flags, done)
 		}
 	}
 }

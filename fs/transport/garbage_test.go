@@ -26,6 +26,14 @@ func (mute) ReleaseDir(*fuse.ReleaseIn)                                         
 func (mute) GetXAttr(<-chan struct{}, *fuse.InHeader, string, []byte) (uint32, fuse.Status) {
 	return 0, fuse.ENODATA
 }
+func (mute) Open(<-chan struct{}, *fuse.OpenIn, *fuse.OpenOut) fuse.Status { return fuse.OK }
+func (mute) Create(<-chan struct{}, *fuse.CreateIn, string, *fuse.CreateOut) fuse.Status {
+	return fuse.OK
+}
+func (mute) Read(<-chan struct{}, *fuse.ReadIn, []byte) (fuse.ReadResult, fuse.Status) {
+	return nil, fuse.OK
+}
+func (mute) Write(<-chan struct{}, *fuse.WriteIn, []byte) (uint32, fuse.Status) { return 0, fuse.OK }
 
 // TestNoGarbage: the frequent requests leave no garbage but the name that they bring, from a ring and from the device.
 func TestNoGarbage(t *testing.T) {
@@ -40,10 +48,11 @@ func TestNoGarbage(t *testing.T) {
 	for op, args := range map[uint32]uintptr{
 		opLookup: inHeaderSize, opUnlink: inHeaderSize, opGetXAttr: unsafe.Sizeof(fuse.GetXAttrIn{}), opGetAttr: unsafe.Sizeof(fuse.GetAttrIn{}),
 		opSetAttr: unsafe.Sizeof(fuse.SetAttrIn{}), opOpenDir: unsafe.Sizeof(fuse.OpenIn{}), opRelease: unsafe.Sizeof(fuse.ReleaseIn{}), opReleaseDir: unsafe.Sizeof(fuse.ReleaseIn{}),
+		opOpen: unsafe.Sizeof(fuse.OpenIn{}), opCreate: unsafe.Sizeof(fuse.CreateIn{}), opRead: unsafe.Sizeof(fuse.ReadIn{}), opWrite: unsafe.Sizeof(fuse.WriteIn{}),
 	} {
 		var name []byte
 		most := 0.0
-		if op == opLookup || op == opUnlink || op == opGetXAttr {
+		if op == opLookup || op == opUnlink || op == opGetXAttr || op == opCreate {
 			name, most = []byte("a name that is no constant\x00"), 1
 		}
 		arg := make([]byte, args-inHeaderSize)

@@ -231,7 +231,7 @@ func onCPU(t *testing.T, cpu int, f func() error) {
 // TestInterrupt: a caller that is killed does not wait for its handler.
 func TestInterrupt(t *testing.T) {
 	over(t, func(t *testing.T, c *Conn, b *blocks) {
-		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "exec 3<'" + b.dir + "/wait'"}, &os.ProcAttr{})
+		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "exec 3<>'" + b.dir + "/wait'"}, &os.ProcAttr{})
 		if err != nil {
 			t.Fatal(err)
 		}

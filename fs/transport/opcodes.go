@@ -11,8 +11,12 @@ const (
 	opGetAttr     = 3
 	opSetAttr     = 4
 	opUnlink      = 10
+	opOpen        = 14
+	opRead        = 15
+	opWrite       = 16
 	opGetXAttr    = 22
 	opInit        = 26
+	opCreate      = 35
 	opInterrupt   = 36
 	opDestroy     = 38
 	opRelease     = 18

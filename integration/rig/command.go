@@ -137,8 +137,10 @@ func (w *Workspace) Env() []string {
 		"GOTOOLCHAIN=local",
 		"PYTHONDONTWRITEBYTECODE=1",
 	}
-	if kind := os.Getenv(EnvTransport); kind != "" {
-		env = append(env, EnvTransport+"="+kind)
+	for _, given := range []string{EnvTransport, EnvPassthrough} {
+		if v := os.Getenv(given); v != "" {
+			env = append(env, given+"="+v)
+		}
 	}
 	return env
 }

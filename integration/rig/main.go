@@ -16,16 +16,17 @@ import (
 
 // What one stage tells the next.
 const (
-	EnvStage      = "TTFS_RIG_STAGE"       // "", "init" or "run"
-	EnvScratch    = "TTFS_RIG_SCRATCH"     // directory of this run, outside the disk
-	EnvDisk       = "TTFS_RIG_DISK"        // mount point of the disk
-	EnvDiskKind   = "TTFS_RIG_DISK_KIND"   // "ext4" or "tmpfs"
-	EnvBinary     = "TTFS_BINARY"          // the ttfs under test; given by the user or built
-	EnvTransport  = "TTFS_TRANSPORT"       // given by the user: the mounts are made over it
-	EnvBuildError = "TTFS_RIG_BUILD_ERROR" // why there is no binary
-	EnvGoCache    = "TTFS_RIG_GOCACHE"
-	EnvGoModCache = "TTFS_RIG_GOMODCACHE"
-	EnvPython     = "TTFS_RIG_PYTHON" // the interpreter itself, not a shim that needs HOME
+	EnvStage       = "TTFS_RIG_STAGE"       // "", "init" or "run"
+	EnvScratch     = "TTFS_RIG_SCRATCH"     // directory of this run, outside the disk
+	EnvDisk        = "TTFS_RIG_DISK"        // mount point of the disk
+	EnvDiskKind    = "TTFS_RIG_DISK_KIND"   // "ext4" or "tmpfs"
+	EnvBinary      = "TTFS_BINARY"          // the ttfs under test; given by the user or built
+	EnvTransport   = "TTFS_TRANSPORT"       // given by the user: the mounts are made over it
+	EnvPassthrough = "TTFS_PASSTHROUGH"     // given by the user: off, and no mount passes files through
+	EnvBuildError  = "TTFS_RIG_BUILD_ERROR" // why there is no binary
+	EnvGoCache     = "TTFS_RIG_GOCACHE"
+	EnvGoModCache  = "TTFS_RIG_GOMODCACHE"
+	EnvPython      = "TTFS_RIG_PYTHON" // the interpreter itself, not a shim that needs HOME
 )
 
 // stopLimit is how long an interrupted run may take to end by itself.
