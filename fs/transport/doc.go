@@ -24,8 +24,8 @@
 //     that wait for each other (an open for the release of another agent's file, a move for the child that shows it, a
 //     look at /proc/PID for that process's page fault) are served, and none has to be told apart beforehand. Threads stay
 //     until the mount goes: an entry cannot be given back.
-//   - threads for the queues of CPUs that are not online share one ring. The first request in such a queue starts a thread
-//     of its own for it.
+//   - one thread has the entries of all CPUs that are not online. It handles nothing itself (asides). The first request in
+//     such a queue starts threads of its own for it.
 //
 // A CPU that a cpuset forbids to the daemon has threads as every other, which run elsewhere: a caller there waits for one to
 // wake up, as it does the classic way, and its queue cannot be kicked, so that it goes on with the next request from that

@@ -117,12 +117,15 @@ func (b *blocks) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32
 func (b *blocks) OnUnmount() { b.ended.Store(true) }
 
 // mounted mounts blocks, or says why this machine cannot.
-func mounted(t *testing.T, kind Kind) (*Conn, *blocks, error) {
+func mounted(t *testing.T, kind Kind) (*Conn, *blocks, error) { return mountedOn(t, kind, nil) }
+
+// mountedOn is mounted where it seems that there are other CPUs.
+func mountedOn(t *testing.T, kind Kind, cpus func() (int, []bool, error)) (*Conn, *blocks, error) {
 	t.Helper()
 	b := &blocks{RawFileSystem: fuse.NewDefaultRawFileSystem(), dir: t.TempDir(), gate: make(chan struct{})}
 	var log bytes.Buffer
 	c, err := Mount(Options{Dir: b.dir, Source: "blocks", Type: "blocks", FS: b, Kind: kind, Privileged: os.Geteuid() == 0, MaxWrite: 1 << 20, MaxBackground: 12,
-		Capabilities: fuse.CAP_NO_EXPORT_SUPPORT, Slow: func(h *fuse.InHeader) bool { return h.NodeId == nodeData }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		Capabilities: fuse.CAP_NO_EXPORT_SUPPORT, Slow: func(h *fuse.InHeader) bool { return h.NodeId == nodeData }, Logger: slog.New(slog.NewTextHandler(&log, nil)), cpus: cpus})
 	if err != nil {
 		return nil, nil, err
 	}

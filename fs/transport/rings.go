@@ -71,7 +71,11 @@ type rings struct {
 // newRings makes and tries the rings of a connection; nothing is registered yet. Errors: what forbids them; nothing is
 // left of them then.
 func newRings(c *Conn, dev, payload int) (*rings, error) {
-	possible, online, err := cpus()
+	count := cpus
+	if c.o.cpus != nil {
+		count = c.o.cpus
+	}
+	possible, online, err := count()
 	if err != nil {
 		return nil, err
 	}

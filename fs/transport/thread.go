@@ -27,6 +27,7 @@ type thread struct {
 	ring    *ring
 	pinned  bool
 	free    unix.CPUSet // where it might run before it was pinned
+	asides  *asides     // nil: it handles requests itself
 
 	made       chan error // the ring is made, or cannot be
 	begin      chan bool  // register, or end
@@ -105,17 +106,26 @@ func (t *thread) prepare() (err error) {
 		}
 		e.slot = t.r.c.slots.add()
 	}
-	if t.ring, err = newRing(uint32(len(t.entries) + 1)); err != nil {
+	if len(t.entries) > 1 {
+		if t.asides, err = newAsides(); err != nil {
+			return err
+		}
+	}
+	if t.ring, err = newRing(uint32(len(t.entries) + 2)); err != nil { // entries and watches
 		return err
 	}
 	if err := t.ring.try(); err != nil {
 		return err
 	}
 	t.ring.watch(t.r.stop, stopUser)
+	if t.asides != nil {
+		t.ring.watch(t.asides.wake, wakeUser)
+	}
 	return t.ring.enter(0)
 }
 
 func (t *thread) release() {
+	t.asides.end()
 	if t.ring != nil {
 		t.ring.close() // before the memory that the kernel may still write to
 	}
@@ -135,7 +145,7 @@ func (t *thread) register() error {
 	if err := t.ring.enter(0); err != nil {
 		return err
 	}
-	if c, ok := t.ring.peek(); ok && c.user != stopUser && c.res < 0 {
+	if c, ok := t.ring.peek(); ok && c.user < wakeUser && c.res < 0 {
 		return fmt.Errorf("FUSE_IO_URING_CMD_REGISTER: %w", unix.Errno(-c.res))
 	}
 	return nil
@@ -153,6 +163,10 @@ func (t *thread) serve() {
 		if c.user == stopUser {
 			return
 		}
+		if c.user == wakeUser {
+			t.answerAsides()
+			continue
+		}
 		e := t.entries[c.user]
 		few := e.q.idle.Add(-1) < t.r.spare
 		if c.res < 0 {
@@ -165,6 +179,10 @@ func (t *thread) serve() {
 		}
 		if few {
 			t.r.want(e.q)
+		}
+		if t.asides != nil {
+			t.aside(e, c.user)
+			continue
 		}
 		t.handle(e)
 		t.ring.commit(t.r.dev, e.q.id, e.req.commit, c.user)

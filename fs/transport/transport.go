@@ -52,6 +52,9 @@ type Options struct {
 	Ledger []byte
 	Round  uint32
 	Logger *slog.Logger
+
+	// cpus is for tests, which pretend that some come later; nil: those that there are.
+	cpus func() (possible int, online []bool, err error)
 }
 
 // Conn is a mounted filesystem.
