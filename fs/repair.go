@@ -36,7 +36,7 @@ func RepairDetached(dir string, logger *slog.Logger, say func(string)) (*Detache
 	}
 	d := &Detached{store: st}
 	d.Engine, err = overlay.Open(overlay.Options{
-		Root: st.root, Store: st.tt, Journal: st.journal, Blobs: st.blobs, Logger: logger,
+		Root: st.root, Store: st.tt, Journal: st.journal, Blobs: st.blobs, Logger: logger, Cut: st.cut,
 		Events: func(line string) { _ = st.log.line(line) }, // the repair does not depend on its line
 		Repair: &overlay.Repair{Say: say, Lost: st.lost},
 	})
@@ -44,6 +44,7 @@ func RepairDetached(dir string, logger *slog.Logger, say func(string)) (*Detache
 		_ = st.close()
 		return nil, err
 	}
+	st.noteBoot(logger)
 	res, err := d.Engine.Sweep()
 	if err != nil {
 		_ = d.Close()

@@ -107,7 +107,7 @@ func Mount(o Options) (*Server, error) {
 	s.engine, err = overlay.Open(overlay.Options{
 		DirFDs: dirFDs(), Keeper: s.legacy.nodes(), Packer: packer(o.Pack),
 		Guard: s.legacy.guarded(guardOn(cmp.Or(o.Guard, c.Guard.s), os.Getenv("TTFS_GUARD"))), Blind: blind, Classes: c.Classes.classes(), Refused: back.Refused,
-		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs,
+		Root: s.store.root, Store: s.store.tt, Journal: s.store.journal, Blobs: s.store.blobs, Cut: s.store.cut,
 		Notify: &notifier{f: f, sp: f.main}, ForkNotify: func(n overlay.ForkName) overlay.Notifier { return &forkNotifier{f: f, name: string(n)} }, Logger: o.Logger, Pass: o.OnStoreError == "pass", Power: o.Durability == "power",
 		Events: func(line string) {
 			if err := s.store.log.line(line); err != nil {
@@ -118,6 +118,7 @@ func Mount(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.store.noteBoot(o.Logger)
 	f.carry = &carrier{ids: f.ids, e: s.engine, log: o.Logger}
 	if err := f.carry.restore(); err != nil {
 		return nil, err
@@ -302,13 +303,16 @@ func OpenDetached(dir string, readOnly bool, logger *slog.Logger) (*Detached, er
 	if err != nil {
 		return nil, err
 	}
-	o := overlay.Options{Root: st.root, Store: st.tt, Journal: st.journal, Blobs: st.blobs, Logger: logger, ReadOnly: readOnly}
+	o := overlay.Options{Root: st.root, Store: st.tt, Journal: st.journal, Blobs: st.blobs, Logger: logger, ReadOnly: readOnly, Cut: st.cut}
 	if st.log != nil {
 		o.Events = func(line string) { _ = st.log.line(line) } // the move itself does not depend on its line
 	}
 	e, err := overlay.Open(o)
 	if err != nil {
 		return nil, errors.Join(err, st.close())
+	}
+	if !readOnly {
+		st.noteBoot(logger)
 	}
 	return &Detached{Engine: e, store: st}, nil
 }

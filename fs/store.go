@@ -38,6 +38,8 @@ type store struct {
 	config    config         // of a mount
 	text      []byte         // of config
 	lost      []journal.Lost // by a repair
+	cut       bool           // the machine stopped while it was open for writing
+	written   bool           // it is open for writing, and noteBoot has said so
 }
 
 // storeOptions are how to open a store.
@@ -102,6 +104,7 @@ func openStore(o storeOptions) (s *store, err error) {
 			return s, &overlay.Error{Op: "open", Path: o.dir, Kind: overlay.Locked, Err: errors.New("a ttfs daemon serves this workspace already; `ttfs status` says which, `ttfs unmount` ends it, and says whose it is when it is not mounted here")}
 		}
 	}
+	s.cut = wasCut(s.tt)
 	if err := s.locate(o, int(uid), int(gid)); err != nil {
 		return s, err
 	}
@@ -318,6 +321,9 @@ func (s *store) close() error {
 	}
 	if s.blobs != nil {
 		errs = append(errs, s.blobs.Close())
+	}
+	if s.written && errors.Join(errs...) == nil {
+		errs = append(errs, unix.Unlinkat(s.tt, bootName, 0))
 	}
 	if s.log != nil {
 		errs = append(errs, s.log.close())

@@ -31,7 +31,7 @@ func cuts() int {
 
 // TestPowerCut: what is on the disk of a mounted workspace is copied at random instants, as a power cut leaves it: what only the kernel has in
 // memory is not in the copy. With --durability power the active task can be undone exactly, whatever of its changes is there. By default,
-// what was synced is there, and the store is sound but for what the history tells and the disk had not got yet: fsck names that, and repairs.
+// what was synced is there, and the store is sound, before the next mount as after it.
 func TestPowerCut(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags []string
@@ -49,23 +49,28 @@ func TestPowerCut(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(i), func(t *testing.T) {
 					w := rig.Image(t, cut.image)
+					otherBoot(t, w)
+					w.TTFS("fsck").OK()
 					w.Mount()
 					c.check(t, w, cut)
 					w.Unmount()
-					if fsck := w.TTFS("fsck"); name == "process" && fsck.Code == 1 {
-						for line := range strings.Lines(fsck.Stdout) {
-							if strings.HasPrefix(line, "task ") && !strings.Contains(line, "is gone: it was removed or replaced around the mount") {
-								t.Errorf("fsck: %s", line)
-							}
-						}
-						t.Logf("repaired: %s", fsck.Stdout)
-						w.TTFS("fsck", "--repair")
-					}
 					w.TTFS("fsck").OK()
 				})
 			}
 			t.Logf("%d power cuts", len(all))
 		})
+	}
+}
+
+// otherBoot has the next one to open the store take it for one that was open when the machine stopped, as it was.
+func otherBoot(t *testing.T, w *rig.Workspace) {
+	t.Helper()
+	at := w.Path(".tt/boot")
+	if _, err := os.Stat(at); err != nil {
+		t.Fatalf("the store was open, and does not say so: %v", err)
+	}
+	if err := os.WriteFile(at, []byte("another start of the machine\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -68,6 +68,7 @@ func (j *Journal) open() (err error) {
 	}
 	j.lastLSN = max(r.last, j.done.lsn)
 	if j.o.ReadOnly {
+		r.passOver()
 		return nil
 	}
 	if !found {

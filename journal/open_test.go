@@ -312,3 +312,31 @@ func writeGolden(t *testing.T, dir string) {
 	commit(t, j, "gone", "*", "replayed", "yes", "replayed/big", big("r", 513))
 	abandon(t, j)
 }
+
+// TestReadOnlyTornTail: what a crash cut off is no damage, also to who may not take it away; nor is a segment that a power cut left blank.
+func TestReadOnlyTornTail(t *testing.T) {
+	for name, spoil := range map[string]func(dir string){
+		"torn": func(dir string) { appendTo(t, lastSegment(t, dir), []byte("torn")) },
+		"blank": func(dir string) {
+			if err := os.WriteFile(segPath(dir, 2), make([]byte, 4096), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		dir := t.TempDir()
+		j := mustOpen(t, dir, testOptions(t))
+		commit(t, j, "a", "1")
+		abandon(t, j)
+		spoil(dir)
+		o := testOptions(t)
+		o.ReadOnly = true
+		j = mustOpen(t, dir, o)
+		if n, err := j.Verify(t.Context(), func(p Problem) { t.Errorf("%s: %v", name, p) }); err != nil || n.Records != 1 {
+			t.Errorf("%s: %+v, %v", name, n, err)
+		}
+		mustClose(t, j)
+		j = mustOpen(t, dir, testOptions(t))
+		wantContents(t, j, map[string]string{"a": "1"})
+		mustClose(t, j)
+	}
+}

@@ -207,6 +207,20 @@ func writeMark(d disk, path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
+// passOver leaves what a crash cut off, which a journal that may only be read cannot do away with, out of account: it is no damage.
+func (r *replay) passOver() {
+	if len(r.list) == 0 {
+		return
+	}
+	switch last := r.list[len(r.list)-1]; {
+	case r.headless:
+		delete(r.j.segs, last.num)
+		last.release()
+	case r.torn > 0 && !last.damaged:
+		last.end.Store(r.torn)
+	}
+}
+
 // chooseTail cuts off what is torn and makes the last segment the tail, or begins a new one.
 func (r *replay) chooseTail() error {
 	j := r.j

@@ -35,6 +35,9 @@ type Options struct {
 	Events func(line string)
 	// ReadOnly opens for reading history only: nothing is recovered, no operation may change anything.
 	ReadOnly bool
+	// Cut says that the machine may have stopped while the workspace was open for writing: what of names had come to the disk can be newer
+	// than the journal.
+	Cut bool
 	// Repair mends a damaged store at opening; nil: damage is an error.
 	Repair *Repair
 	// Pass lets changes go on, and marks their task incomplete, when the store cannot keep their before-image.
@@ -158,6 +161,7 @@ type Engine struct {
 	// movingOf are steps of moves that have changed the records of objects: theirs go before the journal's.
 	movingOf map[*step]struct{} // +checklocks:movingMu
 	movingMu sync.RWMutex
+	astray   map[OID]object // what was found at another place than its record says, by an engine that may only read; fixed once it is open
 	tasks    taskTable
 	objs     objTable
 	dirs     fdCache // those that a move or a merge comes to
@@ -276,6 +280,11 @@ func Open(o Options) (*Engine, error) {
 	}
 	if err := e.loadRoot(); err != nil {
 		return nil, err
+	}
+	if o.Cut && o.Repair == nil {
+		if err := e.findAstray(); err != nil {
+			return nil, err
+		}
 	}
 	if !o.ReadOnly {
 		if err := e.endFills(); err != nil {

@@ -130,6 +130,9 @@ func (e *Engine) getObject(id OID) (o object, found bool, err error) {
 		}
 	}
 	e.movingMu.RUnlock()
+	if o, has := e.astray[id]; has {
+		return o, true, nil
+	}
 	v, found, err := e.j.Get(key(kObject, uint64(id)))
 	if err != nil || !found {
 		return object{}, false, storeError("read an object", err)

@@ -40,7 +40,7 @@ func (r *repairing) say(format string, args ...any) { r.e.opt.Repair.Say(fmt.Spr
 // repair mends the records. Preconditions: nothing of them is loaded yet.
 func (e *Engine) repair() error {
 	r := &repairing{e: e, tasks: map[tasktree.TaskID]*tasktree.Task{}, changed: map[tasktree.TaskID]bool{}, inodes: map[OID]inoKey{}}
-	for _, step := range []func() error{r.readTasks, r.lostImages, r.mendTree, r.mendActive, r.readInodes, r.mendObjects, r.mendImages, r.mendForks, r.mendCounters} {
+	for _, step := range []func() error{r.readTasks, r.lostImages, r.mendTree, r.mendActive, r.readInodes, r.mendObjects, r.dropMalformed, r.findAstray, r.mendImages, r.mendForks, r.mendCounters} {
 		if err := step(); err != nil {
 			return storeError("repair", err)
 		}

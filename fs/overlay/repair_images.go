@@ -126,16 +126,35 @@ func (r *repairing) walk(dir int, up OID, o *object) bool {
 	return false
 }
 
-// mendImages drops the images that cannot be had, also those of a move under way.
-func (r *repairing) mendImages() error {
+// dropMalformed drops what is no image, also of a move under way.
+func (r *repairing) dropMalformed() error {
 	for _, before := range [][]byte{nil, {kNew}} {
 		if err := r.malformed(before); err != nil {
 			return err
 		}
 	}
+	return r.flush()
+}
+
+// findAstray looks for what a power cut has left at other places than the records say, before it is taken for gone.
+func (r *repairing) findAstray() error {
+	if !r.e.opt.Cut {
+		return nil
+	}
+	if err := r.mendCounters(); err != nil {
+		return err
+	}
 	if err := r.flush(); err != nil {
 		return err
 	}
+	if err := r.e.loadObjects(); err != nil {
+		return err
+	}
+	return r.e.findAstray()
+}
+
+// mendImages drops the images that cannot be had, also those of a move under way.
+func (r *repairing) mendImages() error {
 	for id, k := range r.tasks {
 		for _, before := range [][]byte{nil, {kNew}} {
 			im, err := r.e.readImagesAt(before, id)
