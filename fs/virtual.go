@@ -376,12 +376,12 @@ func (f *face) listVirtual(v *virtual) (*virtualDir, fuse.Status) {
 	switch {
 	case v.as:
 	case v.tree != nil:
-		names, err := v.tree.List(v.in)
+		entries, err := v.tree.List(v.in)
 		if err != nil {
 			return nil, f.status("opendir", err)
 		}
-		for _, name := range names {
-			d.entries = append(d.entries, fuse.DirEntry{Name: name})
+		for _, ent := range entries {
+			d.entries = append(d.entries, fuse.DirEntry{Name: ent.Name, Mode: ent.Type})
 		}
 	default:
 		nodes, err := v.n.List()

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"encoding/binary"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -125,4 +127,33 @@ func sortedByPath(list string) string {
 		return strings.Compare(pathA, pathB)
 	})
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// TestHistoryIsListedWithTypes: who lists a directory of the past is told what each entry is, so that a walk need not ask for each.
+func TestHistoryIsListedWithTypes(t *testing.T) {
+	t.Parallel()
+	w := rig.NewMounted(t)
+	w.Task("one")
+	w.Sh("mkdir d d/dir; echo 1 >d/file; ln -s x d/link; mkfifo d/fifo; touch d/gone").OK()
+	w.Task("two")
+	w.Sh("rm -r d/gone d/link; mkdir d/link").OK()
+	fd, err := unix.Open(w.Path(".tt/at/1/d"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 4096)
+	n, err := unix.Getdents(fd, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]byte{}
+	for b = b[:n]; len(b) > 0; b = b[binary.NativeEndian.Uint16(b[16:]):] {
+		name, _, _ := strings.Cut(string(b[19:binary.NativeEndian.Uint16(b[16:])]), "\x00")
+		got[name] = b[18]
+	}
+	want := map[string]byte{".": unix.DT_DIR, "..": unix.DT_DIR, "dir": unix.DT_DIR, "file": unix.DT_REG, "link": unix.DT_LNK, "fifo": unix.DT_FIFO, "gone": unix.DT_REG}
+	if !maps.Equal(got, want) {
+		t.Errorf("listed %v, want %v", got, want)
+	}
 }

@@ -144,9 +144,9 @@ func TestHistoryBesideMoves(t *testing.T) {
 	was, err := s.e.At("o", 0)
 	s.must(err)
 	m.meanwhile(t, func() error {
-		names, err := was.List("o")
-		if len(names) != 2 {
-			err = errors.Join(err, fmt.Errorf("o has %q", names))
+		entries, err := was.List("o")
+		if len(entries) != 2 {
+			err = errors.Join(err, fmt.Errorf("o has %+v", entries))
 		}
 		return errors.Join(err, read(was, "o/f", "old"), read(now, "o/f", "new"), read(was, "o/beside", "beside"), read(now, "o/made", "new"))
 	})

@@ -95,7 +95,7 @@ func (e *Engine) Merge(name ForkName, o MergeOptions) (MoveResult, error) {
 	e.forks.mu.Unlock()
 	if err != nil || o.DryRun || res.From == res.To {
 		m.forget()
-		return res, err
+		return res, storeError("merge", err)
 	}
 	if e.opt.Notify != nil {
 		e.opt.Notify.Changed(told)

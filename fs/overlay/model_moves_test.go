@@ -165,10 +165,14 @@ func (m *machine) tree(v *Tree) map[string]string {
 		i := &inode{kind: kindOf(&st), mode: uint32(st.Mode) & 0o7777}
 		switch i.kind {
 		case unix.S_IFDIR:
-			names, err := v.List(full)
+			entries, err := v.List(full)
 			m.must(err)
-			for _, name := range names {
-				walk(joinPath(path, name))
+			for _, ent := range entries {
+				st, err := v.Stat(joinPath(full, ent.Name))
+				if m.must(err); ent.Type != kindOf(&st) {
+					m.t.Fatalf("%s in %q is listed as %o and is %o", ent.Name, full, ent.Type, st.Mode)
+				}
+				walk(joinPath(path, ent.Name))
 			}
 		case unix.S_IFREG:
 			i.data = make([]byte, st.Size)

@@ -109,22 +109,22 @@ func (t *Tree) Stat(path string) (st Stat, err error) {
 	return st, err
 }
 
-// List is the names in a directory, sorted. Errors: ENOENT, ENOTDIR.
-func (t *Tree) List(path string) (names []string, err error) {
+// List is the entries of a directory with their types, in no order: who lists need not look each up. Errors: ENOENT, ENOTDIR.
+func (t *Tree) List(path string) (entries []Dirent, err error) {
 	err = t.with(path, func(v *view, r *ref) error {
-		names = nil
+		entries = nil
 		if r.kind != unix.S_IFDIR {
 			return unix.ENOTDIR
 		}
-		all, err := v.list(r)
-		for _, name := range all {
+		all, err := v.dirents(r)
+		for name, ent := range all {
 			if t.only == nil || t.only[joinPath(path, name)] {
-				names = append(names, name)
+				entries = append(entries, ent)
 			}
 		}
 		return err
 	})
-	return names, err
+	return entries, err
 }
 
 // Readlink is the target of the symbolic link at a path.

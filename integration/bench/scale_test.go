@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ type scaled struct {
 	w     *rig.Workspace
 	what  string
 	lines *[][]string
+	used  time.Duration // processor time of the daemon, until the last line
 }
 
 // step measures one thing that is done, once.
@@ -27,9 +29,11 @@ func (s *scaled) step(name string, do func()) {
 
 // line adds a line, with the daemon's memory of now.
 func (s *scaled) line(name, took string) {
-	now, _ := resident(s.b, s.w.Daemon())
-	*s.lines = append(*s.lines, []string{s.what, name, took, fmt.Sprintf("%.0f MiB", mebibytes(now))})
-	s.what = ""
+	now, peak := resident(s.b, s.w.Daemon())
+	used := processor(s.b, s.w.Daemon())
+	*s.lines = append(*s.lines, []string{s.what, name, took, fmt.Sprintf("%d ms", (used - s.used).Milliseconds()), fmt.Sprintf("%.0f MiB, at most %.0f", mebibytes(now), mebibytes(peak))})
+	s.what, s.used = "", used
+	fmt.Fprintln(os.Stderr, strings.Join((*s.lines)[len(*s.lines)-1], " | "))
 }
 
 // remount measures a mount, after which the daemon is another one.
@@ -38,13 +42,14 @@ func (s *scaled) remount() {
 	s.w.Unmount()
 	var times []time.Duration
 	timed(&times, func() { s.w.Mount() })
+	s.used = 0
 	s.line("mount", ms(times))
 }
 
 // BenchmarkScale is what large things cost (DESIGN section 9): a long timeline, a large directory, a huge sparse file, deep paths.
 // A tree of many files is that of BenchmarkMemory.
 func BenchmarkScale(b *testing.B) {
-	lines := [][]string{{"", "done once", "took", "memory of the daemon after it"}}
+	lines := [][]string{{"", "done once", "took", "the daemon's processor time", "memory of the daemon after it"}}
 	for _, story := range []func(*scaled){scaleTasks, scaleDirectory, scaleSparse, scaleDeep} {
 		w := rig.NewMounted(b)
 		story(&scaled{b: b, w: w, lines: &lines})
