@@ -117,3 +117,37 @@ func storeBytes(t *testing.T, dir string) string {
 	}
 	return b.String()
 }
+
+// TestExampleIsOfToday: the newest example (TestUpgrade) has the version of every part that a store of today has, so that none is raised
+// without an example. What of the store has a version inside of a database has its examples in journal, cas, guard and fs/identity.
+func TestExampleIsOfToday(t *testing.T) {
+	w := rig.Image(t, example(t, fmt.Sprintf("format%d.img.zst", formatNow(t))))
+	fresh := rig.NewMounted(t)
+	fresh.Sh("echo f >f").OK()
+	fresh.Unmount()
+	if old, now := versions(t, w), versions(t, fresh); old != now || !strings.Contains(now, "segment") {
+		t.Errorf("the newest example is of\n%sa store of today of\n%s", old, now)
+	}
+}
+
+// versions are those that a store's files tell.
+func versions(t *testing.T, w *rig.Workspace) string {
+	t.Helper()
+	out := w.Read(".tt/format")
+	for _, db := range []string{"journal/index", "cas"} {
+		names, err := filepath.Glob(w.Path(".tt/" + db + "/marker.format-version.*"))
+		if err != nil || len(names) != 1 {
+			t.Fatalf("%s: %q, %v", db, names, err)
+		}
+		out += db + filepath.Ext(names[0]) + "\n"
+	}
+	segments, err := filepath.Glob(w.Path(".tt/journal/*.seg"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	b, err := os.ReadFile(segments[len(segments)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out + fmt.Sprintf("segment %d\n", binary.LittleEndian.Uint32(b[8:]))
+}

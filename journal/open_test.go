@@ -251,7 +251,7 @@ func commitOther(t *testing.T, j *Journal) {
 	}
 }
 
-var update = flag.Bool("update", false, "write testdata/v1 anew")
+var update = flag.Bool("update", false, "write the newest testdata/vN anew")
 
 func goldenContents() map[string]string {
 	want := map[string]string{"": "the empty key", "empty": "", "big/1": big("one", 700), "replayed": "yes", "replayed/big": big("r", 513)}
@@ -261,30 +261,35 @@ func goldenContents() map[string]string {
 	return want
 }
 
-// TestGolden reads a journal that version 1 of the format wrote, and goes on writing in a copy of it.
+// TestGolden reads a journal of each version of the format, and goes on writing in a copy of it. A new version comes with its own.
 func TestGolden(t *testing.T) {
-	golden := filepath.Join("testdata", "v1")
-	if *update {
-		writeGolden(t, golden)
-	}
-	dir := filepath.Join(t.TempDir(), "j")
-	if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
-		t.Fatal(err)
-	}
-	for _, readOnly := range []bool{true, false, false} {
-		o := testOptions(t)
-		o.ReadOnly = readOnly
-		j := mustOpen(t, dir, o)
-		if p := j.Problems(); len(p) > 0 {
-			t.Fatal(p)
+	for v := 1; v <= formatVersion; v++ {
+		golden := filepath.Join("testdata", fmt.Sprintf("v%d", v))
+		if *update && v == formatVersion {
+			writeGolden(t, golden)
 		}
-		wantContents(t, j, goldenContents())
-		wantSound(t, j)
-		if !readOnly {
-			commit(t, j, "more", "1")
-			commit(t, j, "more", "-")
+		dir := filepath.Join(t.TempDir(), "j")
+		if err := os.CopyFS(dir, os.DirFS(golden)); err != nil {
+			t.Fatal(err)
 		}
-		mustClose(t, j)
+		if h, ok := headerOf(filepath.Join(dir, "00000001.seg")); !ok || h.version != uint32(v) {
+			t.Fatalf("%s is of version %d, %t", golden, h.version, ok)
+		}
+		for _, readOnly := range []bool{true, false, false} {
+			o := testOptions(t)
+			o.ReadOnly = readOnly
+			j := mustOpen(t, dir, o)
+			if p := j.Problems(); len(p) > 0 {
+				t.Fatal(p)
+			}
+			wantContents(t, j, goldenContents())
+			wantSound(t, j)
+			if !readOnly {
+				commit(t, j, "more", "1")
+				commit(t, j, "more", "-")
+			}
+			mustClose(t, j)
+		}
 	}
 }
 

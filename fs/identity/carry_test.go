@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"encoding/hex"
 	"maps"
 	"os"
 	"path/filepath"
@@ -153,6 +154,43 @@ func TestManyAgentsOfOneProcess(t *testing.T) {
 	}
 	if got := r.Resolve(100).Agent; got != "a0" {
 		t.Errorf("in the end it is %s", got)
+	}
+}
+
+// carriedExamples are a record of each version, from 1 on: every later program reads them. A new version comes with its own.
+var carriedExamples = []string{"010666697273742064e8070101610000000000"}
+
+// TestCarriedGolden: what earlier programs wrote is read, and what this one writes is the last of the examples.
+func TestCarriedGolden(t *testing.T) {
+	if len(carriedExamples) != carried {
+		t.Fatalf("there are examples of %d versions, and it is version %d: add one", len(carriedExamples), carried)
+	}
+	f := newFake(t)
+	f.boot("first")
+	f.put(entry{pid: 100, ppid: 1, session: 100, start: 1000, comm: "sh"})
+	f.put(entry{pid: 101, ppid: 100, session: 100, start: 2000, comm: "claude"})
+	r := f.resolver(Options{})
+	r.Activated("a", 7)
+	if err := r.Register(101, "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	_, now, err := r.CarryOne(101)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range carriedExamples {
+		if i == len(carriedExamples)-1 && hex.EncodeToString(now) != text {
+			t.Errorf("the encoding has changed without a new version: %x", now)
+		}
+		b, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := f.resolver(Options{})
+		_, useless := next.Restore(map[Process][]byte{{PID: 101, Start: 2000}: b}, noParent)
+		if got := next.Resolve(101).Agent; got != "a" || len(useless) > 0 {
+			t.Errorf("version %d: the process is %s, and useless are %v", i+1, got, useless)
+		}
 	}
 }
 
