@@ -360,6 +360,7 @@ func (r *renaming) apply() error {
 // new name gone. After a death before the second effect the rename was not acknowledged, and undo takes it back.
 func (r *renaming) applyDir() error {
 	e := r.e
+	refused := keepTimes(r.ff.fd, r.tf.fd)
 	if err := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, unix.RENAME_EXCHANGE); err != nil {
 		return err
 	}
@@ -371,6 +372,7 @@ func (r *renaming) applyDir() error {
 		if back := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, unix.RENAME_EXCHANGE); back != nil {
 			e.log.Error("a rename over a directory was made by half", "name", r.new, "err", err, "back", back)
 		}
+		refused()
 		return err
 	}
 	r.took()

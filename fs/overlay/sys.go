@@ -140,3 +140,21 @@ func pwriteSome(fd int, b []byte, off int64) (int, error) {
 	}
 	return n, nil
 }
+
+// keepTimes has restore give open directories back the times that they have now: a refusal changes nothing.
+func keepTimes(fds ...int) (restore func()) {
+	all := make([]Stat, len(fds))
+	for i, fd := range fds {
+		if statAt(fd, "", &all[i]) != nil {
+			all[i].Mask = 0
+		}
+	}
+	return func() {
+		for i, fd := range fds {
+			m := all[i].Mtime
+			if all[i].Mask&unix.STATX_MTIME != 0 {
+				_ = unix.UtimesNanoAt(fd, "", []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: m.Sec, Nsec: int64(m.Nsec)}}, unix.AT_EMPTY_PATH)
+			}
+		}
+	}
+}
