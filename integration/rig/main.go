@@ -16,7 +16,7 @@ import (
 
 // What one stage tells the next.
 const (
-	EnvStage       = "TTFS_RIG_STAGE"       // "", "init" or "run"
+	EnvStage       = "TTFS_RIG_STAGE"       // "", "init", "run" or stageFaulty
 	EnvScratch     = "TTFS_RIG_SCRATCH"     // directory of this run, outside the disk
 	EnvDisk        = "TTFS_RIG_DISK"        // mount point of the disk
 	EnvDiskKind    = "TTFS_RIG_DISK_KIND"   // "ext4" or "tmpfs"
@@ -42,6 +42,8 @@ func Main(m *testing.M) {
 		code, err = outer()
 	case "init":
 		code, err = initStage()
+	case stageFaulty:
+		err = faulty()
 	case "run":
 		syscall.Umask(0o022)
 		code = m.Run()
