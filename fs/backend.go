@@ -151,11 +151,11 @@ func (b *backend) Revert(a tasktree.Agent, id tasktree.TaskID, m control.Move) (
 }
 
 // Restore brings a path back as it was at the end of a task, as a new task.
-func (b *backend) Restore(a tasktree.Agent, id tasktree.TaskID, path string) (control.Moved, error) {
-	if err := b.Engine.MayChange("restore", a); err != nil {
-		return control.Moved{}, controlError("restore", err)
+func (b *backend) Restore(a tasktree.Agent, id tasktree.TaskID, path string, m control.Move) (control.Moved, error) {
+	if err := b.mayMove("restore", m.By, a); err != nil {
+		return control.Moved{}, err
 	}
-	r, err := b.Engine.Restore(a, id, []string{path}, overlay.MoveOptions{})
+	r, err := b.Engine.Restore(a, id, []string{path}, options(m))
 	return b.moved("restore", a, r, err)
 }
 

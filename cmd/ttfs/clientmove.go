@@ -9,23 +9,23 @@ import (
 )
 
 func (r moveRequest) command() string {
-	s := r.verb
+	s, how := r.verb, ""
+	switch {
+	case r.force:
+		how = " force"
+	case r.skip:
+		how = " skip"
+	}
+	if r.verb == "restore" { // all that follows the number is the path
+		return s + how + " " + itoa(r.to) + " " + r.path
+	}
 	if r.verb != "undo" && r.verb != "redo" {
 		s += " " + itoa(r.to)
-	}
-	if r.path != "" {
-		s += " " + r.path
 	}
 	if r.agent != "" {
 		s += " agent=" + r.agent
 	}
-	switch {
-	case r.force:
-		s += " force"
-	case r.skip:
-		s += " skip"
-	}
-	return s
+	return s + how
 }
 
 func (m *mounted) move(r moveRequest) (moveResult, error) {

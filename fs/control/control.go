@@ -163,7 +163,7 @@ type Reverter interface {
 
 // Restorer brings a path back as it was at the end of a task, as a new task of the agent.
 type Restorer interface {
-	Restore(a tasktree.Agent, id tasktree.TaskID, path string) (Moved, error)
+	Restore(a tasktree.Agent, id tasktree.TaskID, path string, m Move) (Moved, error)
 }
 
 // Merging says how a fork is to be merged.

@@ -74,7 +74,7 @@ func move(c Command, by Caller, b Backend) (string, error) {
 		if !ok {
 			return "", unsupported(c)
 		}
-		m, err = r.Restore(who, c.ID, c.Path)
+		m, err = r.Restore(who, c.ID, c.Path, how)
 	}
 	if err != nil {
 		return "", wrap(c, err)

@@ -160,8 +160,8 @@ func (f whole) Revert(a tasktree.Agent, id tasktree.TaskID, m Move) (Moved, erro
 	return f.move(a, id, f.call("revert %s %d %+v", a, id, m))
 }
 
-func (f whole) Restore(a tasktree.Agent, id tasktree.TaskID, path string) (Moved, error) {
-	return f.move(a, id, f.call("restore %s %d %q", a, id, path))
+func (f whole) Restore(a tasktree.Agent, id tasktree.TaskID, path string, m Move) (Moved, error) {
+	return f.move(a, id, f.call("restore %s %d %q %+v", a, id, path, m))
 }
 
 func (f whole) Fork(by Caller, name tasktree.Agent, at *tasktree.TaskID) error {

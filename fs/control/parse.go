@@ -42,7 +42,7 @@ var usages = []struct {
 	{Redo, "redo [agent=A] [force|skip]"},
 	{Switch, "switch N [agent=A] [force|skip]"},
 	{Revert, "revert N [agent=A] [force|skip]"},
-	{Restore, "restore N PATH"},
+	{Restore, "restore [force|skip] N PATH"},
 	{Agent, "agent NAME [parent=P] [isolation=none|fork|ro] [pid=N]"},
 	{End, "end [NAME]"},
 	{Fork, "fork NAME [at=N]"},
@@ -261,10 +261,16 @@ func parseMoveTo(rest string) (Command, string) {
 	return c, detail
 }
 
-// parseRestore takes all that follows the one blank after the number as the path: a name may hold any byte but NUL.
+// parseRestore takes all that follows the one blank after the number as the path: a name may hold any byte but NUL. So how to
+// restore stands before the number.
 func parseRestore(rest string) (Command, string) {
+	var c Command
 	word, name, found := strings.Cut(strings.TrimLeft(rest, " \t"), " ")
-	id, ok := parseID(word)
+	if c.Force, c.Skip = word == "force", word == "skip"; c.Force || c.Skip {
+		word, name, found = strings.Cut(strings.TrimLeft(name, " \t"), " ")
+	}
+	var ok bool
+	c.ID, ok = parseID(word)
 	switch {
 	case word == "":
 		return Command{}, "the number of a task and a path are missing"
@@ -284,5 +290,6 @@ func parseRestore(rest string) (Command, string) {
 	if name == ".tt" || strings.HasPrefix(name, ".tt/") {
 		return Command{}, ".tt is not part of the history"
 	}
-	return Command{ID: id, Path: name}, ""
+	c.Path = name
+	return c, ""
 }

@@ -39,6 +39,10 @@ func TestParse(t *testing.T) {
 		"switch 7 force agent=b":     {Verb: Switch, ID: 7, Force: true, Agent: "b"},
 		"revert 7 skip":              {Verb: Revert, ID: 7, Skip: true},
 		"restore 7 a":                {Verb: Restore, ID: 7, Path: "a"},
+		"restore force 7 a b":        {Verb: Restore, ID: 7, Path: "a b", Force: true},
+		"restore \t skip \t7 skip":   {Verb: Restore, ID: 7, Path: "skip", Skip: true},
+		"restore 7 force":            {Verb: Restore, ID: 7, Path: "force"},
+		"restore 7 a force":          {Verb: Restore, ID: 7, Path: "a force"},
 		"restore 7 a b/c \n":         {Verb: Restore, ID: 7, Path: "a b/c "},
 		"restore 7  a":               {Verb: Restore, ID: 7, Path: " a"},
 		"restore 0 ./x//y/":          {Verb: Restore, Path: "x/y"},
@@ -86,6 +90,7 @@ func TestParseRefused(t *testing.T) {
 		"switch 1,2", "switch 18446744073709551616", "switch 1_0", "switch ١", "switch force 1",
 		"revert", "revert -1", "revert 1 2", "revert x",
 		"restore", "restore 1", "restore 1 ", "restore x a", "restore -1 a", "restore 1 /a", "restore 1 ../a", "restore 1 a/../../b",
+		"restore force", "restore skip 1", "restore force skip 1 a", "restore force force 1 a", "restore forced 1 a", "restore\nforce 1 a",
 		"restore 1 a/../b", "restore 1 .tt", "restore 1 ./.tt/ctl", "restore 1 a\x00b",
 		"agent", "agent user", "agent .x", "agent ..", "agent a b", "agent a parent=", "agent a parent=.x", "agent a isolation=", "agent a isolation=vm",
 		"agent a pid=0", "agent a pid=-1", "agent a pid=x", "agent a pid=01", "agent a pid=4294967297", "agent a pid=1 pid=2", "agent a pid",
@@ -133,7 +138,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(u.usage))
 	}
 	for _, s := range []string{"", "\n", "task ", "task a\nb", "switch 7", "switch -1", "switch 1 2", "switch 4294967297", "undo agent=a force",
-		"restore 7 a b\n", "restore 7 ../x", "restore 1 .tt/x", "agent a parent=b isolation=ro pid=3", "end", "fork f at=1", "merge f strict force=mine",
+		"restore 7 a b\n", "restore force 7 a", "restore skip 7 force", "restore 7 ../x", "restore 1 .tt/x", "agent a parent=b isolation=ro pid=3", "end", "fork f at=1", "merge f strict force=mine",
 		"discard f force", "guard off", "task " + strings.Repeat("ä", 70), "task \xf0\x9f", "\x00\x01\x02", "undo\x00"} {
 		f.Add([]byte(s))
 	}

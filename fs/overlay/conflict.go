@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ttfs/ttfs/tasktree"
-	"golang.org/x/sys/unix"
 )
 
 // ConflictEntry is a path that a move would take from somebody else.
@@ -59,11 +58,12 @@ type contested struct {
 	foreign int
 }
 
-// strangers says whose work a step of a plan may not take: all but the step's own agent's and what moves along.
+// strangers says whose work a step of a plan may not take: all but that of one agent, and what moves along.
 type strangers struct {
 	e      *Engine
 	moves  map[tasktree.TaskID]bool
-	own    tasktree.Task
+	spares tasktree.Agent // "": none
+	own    tasktree.Task  // the step's
 	shares *shares
 }
 
@@ -71,38 +71,34 @@ type strangers struct {
 // shares in it. Moves count as changes. But what is older, of the same family, and was only moved since is what the step's
 // task was done upon: it is there again.
 func (o strangers) later(k *tasktree.Task, s, mine share) bool {
-	if k.Agent == o.own.Agent || o.moves[k.ID] || s.last <= mine.first || o.e.StatusOf(k.ID) == tasktree.Undone {
+	if o.spared(k) || o.moves[k.ID] || s.last <= mine.first || o.e.StatusOf(k.ID) == tasktree.Undone {
 		return false
 	}
 	return k.ID > o.own.ID || s.madeLast > mine.madeFirst || !o.e.related(k.Agent, o.own.Agent)
 }
+
+func (o strangers) spared(k *tasktree.Task) bool { return k.Agent == o.spares && o.spares != "" }
 
 // contest finds what others have changed since the plan's tasks did: tasks of other agents that are not undone, with a
 // later share in the same thing, in an object that the plan takes away, or below a directory that it takes away. It looks
 // at records alone. idle are things that the tasks only seem to have touched. Preconditions: what the plan changes is claimed.
 func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*contested, error) {
 	c := &contested{things: map[tasktree.TaskID][]thing{}}
-	e.tasks.mu.Lock()
-	alone := len(e.tasks.tree.Agents()) < 2
-	e.tasks.mu.Unlock()
-	if alone {
+	if e.alone() {
 		return c, nil
 	}
-	var below map[OID][]foreignTouch
-	now := e.owners()
-	all := &shares{j: e.j}
-	defer all.close()
 	moves := map[tasktree.TaskID]bool{}
 	for _, step := range p.Steps {
 		moves[step.Task] = true
 	}
+	q := e.searchConflicts(moves)
+	defer q.close()
 	for _, step := range p.Steps {
 		im, err := e.readImages(step.Task)
 		if err != nil {
 			return nil, err
 		}
 		k, _ := e.Task(step.Task)
-		others := strangers{e, moves, k, all}
 		for _, t := range im.things() {
 			v, found, err := e.j.Get(t.key(step.Task))
 			if err != nil {
@@ -115,40 +111,9 @@ func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*co
 			if err != nil {
 				return nil, fail("look for conflicts", "", Damaged, err)
 			}
-			who, told, err := now.later(others, t, mine)
+			who, err := q.later(q.but(k, k.Agent), t, mine, im)
 			if err != nil {
 				return nil, err
-			}
-			var is resident
-			if !told && t.obj == 0 {
-				if is, err = e.resident(t.at, im.entries[t.at]); err != nil {
-					return nil, err
-				}
-				if is.id != 0 {
-					if who, told, err = now.later(others, thing{obj: is.id}, mine); err != nil {
-						return nil, err
-					}
-				}
-			}
-			if !told && !now.alone(others, t, mine) {
-				if who, err = e.laterShare(others, t, mine); err != nil {
-					return nil, err
-				}
-			}
-			if who == 0 && is.id != 0 {
-				if who, err = e.takesAway(others, is, mine, &below); err != nil {
-					return nil, err
-				}
-			}
-			if who == 0 && t.obj != 0 {
-				// Its name may be another's by now: what was there is in hold, and taking it back shows nobody anything.
-				if o, found, err := e.getObject(t.obj); err != nil {
-					return nil, err
-				} else if found && o.at.dir != 0 {
-					if who, err = e.laterShare(others, thing{at: o.at}, mine); err != nil {
-						return nil, err
-					}
-				}
 			}
 			if who != 0 {
 				c.add(e, step.Task, t, who, im)
@@ -157,6 +122,13 @@ func (e *Engine) contest(p tasktree.Plan, idle map[tasktree.TaskID][]thing) (*co
 	}
 	c.sort()
 	return c, nil
+}
+
+// alone says that no more than one agent has ever had a task.
+func (e *Engine) alone() bool {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return len(e.tasks.tree.Agents()) < 2
 }
 
 func (c *contested) sort() {
@@ -211,6 +183,7 @@ const (
 	lostName       = "what is at this name: it is removed"
 	lostReplaced   = "what is at this name: something else takes its place"
 	lostContent    = "its content since then"
+	lostNothing    = "nothing: it stays, and is not what was asked for"
 	lostAttributes = "its mode, owner and attributes since then"
 )
 
@@ -221,122 +194,11 @@ func gitIndex(path string) bool {
 	return n > 1 && parts[n-2] == ".git" && (parts[n-1] == "index" || parts[n-1] == "index.lock")
 }
 
-// laterShare is a stranger's task, not undone, that touched a thing later than the step's own; 0: none.
-func (e *Engine) laterShare(others strangers, t thing, mine share) (tasktree.TaskID, error) {
-	var who tasktree.TaskID
-	err := others.shares.each(t, func(id tasktree.TaskID, s share) {
-		if o, has := e.Task(id); has && others.later(&o, s, mine) {
-			who = id
-		}
-	})
-	return who, err
-}
-
-// foreignTouch is what a task touched that does not move.
-type foreignTouch struct {
-	task  tasktree.Task
-	share share
-}
-
-// resident is the object that is at an entry; 0: none that anybody has touched.
-type resident struct {
-	id  OID
-	dir bool
-}
-
-// resident is what is at an entry now, when a plan puts something else there.
-func (e *Engine) resident(at spot, want OID) (resident, error) {
-	fd, done, err := e.openDir(at.dir, 0)
-	if err != nil {
-		return resident{}, nil // it is gone; the move says so
-	}
-	var st Stat
-	err = statAt(fd, at.name, &st)
-	done()
-	if err != nil {
-		return resident{}, nil
-	}
-	id, err := e.findOID(keyOf(&st))
-	if err != nil || id == want {
-		return resident{}, err
-	}
-	return resident{id, kindOf(&st) == unix.S_IFDIR}, nil
-}
-
-// takesAway says whose work goes with what is at an entry now, when the plan puts something else there: changes of the
-// object itself, and of all below it.
-func (e *Engine) takesAway(others strangers, is resident, mine share, below *map[OID][]foreignTouch) (tasktree.TaskID, error) {
-	who, err := e.laterShare(others, thing{obj: is.id}, mine)
-	if err != nil || who != 0 || !is.dir {
-		return who, err
-	}
-	if *below == nil {
-		if *below, err = e.foreignBelow(others.moves); err != nil {
-			return 0, err
-		}
-	}
-	for _, t := range (*below)[is.id] {
-		if others.later(&t.task, t.share, mine) {
-			return t.task.ID, nil
-		}
-	}
-	return 0, nil
-}
-
-// foreignBelow is, for every directory, what tasks that are not undone and do not move touched at any depth below it.
-func (e *Engine) foreignBelow(moves map[tasktree.TaskID]bool) (map[OID][]foreignTouch, error) {
-	out := map[OID][]foreignTouch{}
-	pruned, err := e.prunedThings()
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range e.Tasks() {
-		if moves[k.ID] || e.StatusOf(k.ID) == tasktree.Undone {
-			continue
-		}
-		things := pruned[k.ID]
-		if !k.Pruned {
-			im, err := e.readImages(k.ID)
-			if err != nil {
-				return nil, err
-			}
-			things = im.things()
-		}
-		for _, t := range things {
-			v, found, err := e.j.Get(t.key(k.ID))
-			if err != nil {
-				return nil, storeError("look for conflicts", err)
-			}
-			if !found {
-				continue
-			}
-			s, err := decodeShare(v)
-			if err != nil {
-				return nil, fail("look for conflicts", "", Damaged, err)
-			}
-			dir := t.at.dir
-			if t.obj != 0 {
-				o, found, err := e.getObject(t.obj)
-				if err != nil || !found {
-					continue
-				}
-				dir = o.at.dir
-			}
-			for depth := 0; dir != 0 && dir != rootOID && depth < maxDepth; depth++ {
-				out[dir] = append(out[dir], foreignTouch{k, s})
-				o, found, err := e.getObject(dir)
-				if err != nil || !found {
-					break
-				}
-				dir = o.at.dir
-			}
-		}
-	}
-	return out, nil
-}
-
 // refusal says whose work a move would take away.
-func (c *contested) refusal(op string) error {
+func (c *contested) refusal(op string) error { return c.refuse(op, op+" skip", op+" force") }
+
+// refuse is refusal for a command that is told otherwise to skip or to force.
+func (c *contested) refuse(op, skip, force string) error {
 	var names []string
 	for i, r := range c.report {
 		if i == 3 {
@@ -350,8 +212,8 @@ func (c *contested) refusal(op string) error {
 		kind, why = Protected, "an agent moves paths of the classes SYSTEM and PLATFORM by force only"
 	}
 	return fail(op, c.report[0].Path, kind, fmt.Errorf(
-		"%s: %s; see .tt/conflicts; `%s skip` leaves those paths as they are, `%s force` takes them along (and can be undone)",
-		why, strings.Join(names, ", "), op, op))
+		"%s: %s; see .tt/conflicts; `%s` leaves those paths as they are, `%s` takes them along (and can be undone)",
+		why, strings.Join(names, ", "), skip, force))
 }
 
 // audit is the one line that a forced or skipping move leaves in the log, beside that of every move.

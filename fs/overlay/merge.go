@@ -287,7 +287,7 @@ func (m *merge) conflict(path, what string, obj OID, at spot) (take bool) {
 		if t.obj == 0 && t.at.dir == 0 {
 			continue
 		}
-		if who, err := m.p.laterShareBut(t, 0, 0); err == nil && who != 0 {
+		if who, err := m.p.whoTouched(t); err == nil && who != 0 {
 			k, _ := m.p.Task(who)
 			c.Agent, c.Task, c.Title, c.Started = k.Agent, k.ID, k.Title, k.Started
 			break

@@ -41,7 +41,7 @@ func (o owners) of(t thing) tasktree.TaskID {
 func (o owners) later(others strangers, t thing, mine share) (who tasktree.TaskID, told bool, err error) {
 	id := o.of(t)
 	k, has := o.e.Task(id)
-	if !has || k.Agent == others.own.Agent {
+	if !has || others.spared(&k) {
 		return 0, false, nil
 	}
 	v, found, err := o.e.j.Get(t.key(id))

@@ -71,13 +71,19 @@ func (v *view) index() {
 
 // viewAt is the workspace as it was at the end of a task of an agent.
 func (e *Engine) viewAt(ft *foot, a tasktree.Agent, id tasktree.TaskID) (*view, error) {
-	e.tasks.mu.Lock()
-	p, err := e.tasks.tree.PlanView(a, id)
-	e.tasks.mu.Unlock()
+	p, err := e.planView(a, id)
 	if err != nil {
-		return nil, treeError("view", err)
+		return nil, err
 	}
 	return e.newView(ft, p)
+}
+
+// planView is the way to what the workspace was at the end of a task of an agent.
+func (e *Engine) planView(a tasktree.Agent, id tasktree.TaskID) (tasktree.Plan, error) {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	p, err := e.tasks.tree.PlanView(a, id)
+	return p, treeError("view", err)
 }
 
 // pathOf is where a directory is in the view; false when it is not in its tree.
