@@ -64,3 +64,54 @@ func TestForbidden(t *testing.T) {
 		t.Errorf("boss goes back, and f is %q", got)
 	}
 }
+
+// TestNoWayOut: directories become symbolic links that lead out of the workspace, and directories again, while the daemon restores, goes back and
+// shows the past by their names; and links lie in hold under its own names. Nothing outside is changed or shown, and hold loses nothing that is not its own.
+func TestNoWayOut(t *testing.T) {
+	t.Parallel()
+	w := mounted(t)
+	w.Sh("mkdir ../outside race race/a; echo outside >../outside/secret; mkdir ../outside/d; echo inside >race/a/secret; chmod 600 ../outside/secret").OK()
+	w.Unmount()
+	w.Sh("cd .tt/hold; ln -s ../../../outside o00ff; ln -s ../../../outside goff; mkdir gofe; ln -s ../../../../outside gofe/l; echo theirs >notours").OK()
+	w.Mount()
+	outside := w.Sh("cd ../outside; ls -lR; cat secret").OK().Stdout
+	one := w.Task("one")
+	w.Sh("echo more >>race/a/secret").OK()
+	before := w.Snapshot()
+	w.Task("two")
+	w.Python(`
+import os, sys, threading
+over = False
+def flip():
+    while not over:
+        for do in (lambda: os.rename("race/a", "race/b"), lambda: os.symlink("../../outside", "race/a"), lambda: os.unlink("race/a"), lambda: os.rename("race/b", "race/a")):
+            try: do()
+            except OSError: pass
+flips = threading.Thread(target=flip)
+flips.start()
+try:
+    ctl = os.open(".tt/ctl", os.O_RDWR)
+    for i in range(12):
+        for command in ("restore %s race/a/secret" % sys.argv[1], "undo", "redo", "task %d" % i, "restore %s race" % sys.argv[1], "undo force"):
+            try: os.write(ctl, command.encode())
+            except OSError: pass
+        try: shown = open(".tt/at/%s/race/a/secret" % sys.argv[1]).read()
+        except OSError: shown = "inside"
+        assert "inside" in shown, shown
+finally:
+    over = True
+    flips.join()
+`, itoa(one)).OK()
+	if got := w.Sh("cd ../outside; ls -lR; cat secret").OK().Stdout; got != outside {
+		t.Errorf("outside there was\n%s\nand is\n%s", outside, got)
+	}
+	w.Must("switch " + itoa(one) + " force")
+	w.Same("back at task one", before)
+	if _, err := w.Ctl("prune keep=1s"); err != nil {
+		t.Error(err)
+	}
+	w.Unmount()
+	if got := w.Sh("cd ../outside; ls -lR; cat secret; cat ../ws/.tt/hold/notours").OK().Stdout; got != outside+"theirs\n" {
+		t.Errorf("after a prune there is\n%s", got)
+	}
+}

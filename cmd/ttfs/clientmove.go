@@ -40,10 +40,10 @@ func (m *mounted) move(r moveRequest) (moveResult, error) {
 func parseReply(reply string) (moveResult, error) {
 	var res moveResult
 	var count int
-	if n, err := fmt.Sscanf(reply, "ok %d\nfrom %d\nchanged %d\n", &res.To, &res.From, &count); n != 3 {
+	lines := strings.SplitAfterN(reply, "\n", 4)
+	if n, err := fmt.Sscanf(reply, "ok %d\nfrom %d\nchanged %d\n", &res.To, &res.From, &count); n != 3 || len(lines) < 4 {
 		return res, &failure{code: exitFailed, text: "the daemon's reply is not understood", err: err, next: "it was done; see `ttfs log`"}
 	}
-	lines := strings.SplitAfterN(reply, "\n", 4)
 	res.Paths = parseChanges(lines[3])
 	return res, nil
 }

@@ -35,7 +35,7 @@ func fresh(t *testing.T) *Estate {
 	return e
 }
 
-func nodes(e *Estate) map[overlay.NodeID]overlay.KeptNode {
+func nodesOf(e *Estate) map[overlay.NodeID]overlay.KeptNode {
 	all := map[overlay.NodeID]overlay.KeptNode{}
 	e.Nodes(func(_ uint32, n overlay.KeptNode) { all[n.ID] = n })
 	return all
@@ -70,7 +70,7 @@ func TestNodesAreLeft(t *testing.T) {
 	}
 	for range 2 {
 		e = next(t, e)
-		got := nodes(e)
+		got := nodesOf(e)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("%d nodes are left of %d, or others", len(got), len(want))
 		}
@@ -112,7 +112,7 @@ func TestDeathBetweenStores(t *testing.T) {
 		after := e.PutNode(0, &moved)
 		c.undone(e, before, after)
 		e = next(t, e)
-		if got := nodes(e); len(got) != 1 || got[5] != c.want {
+		if got := nodesOf(e); len(got) != 1 || got[5] != c.want {
 			t.Errorf("%s: %v is left", c.name, got)
 		}
 		if n := e.nodes.next - uint32(len(e.nodes.free)); n > 4 {

@@ -105,11 +105,16 @@ func (e *Estate) LookedNode(i uint32, lookups uint64) {
 func (e *Estate) DropNode(i uint32) {
 	next := e.node(i).next
 	e.nodes.drop(i)
-	for next != 0 {
+	for e.goesOn(next) {
 		after := e.name(next).next
 		e.nodes.drop(next)
 		next = after
 	}
+}
+
+// goesOn says whether a name goes on in a record. What was left may be anything: a record that is no part of a name ends it.
+func (e *Estate) goesOn(i uint32) bool {
+	return i != 0 && i < e.nodes.most && e.node(i).id.Load() == more
 }
 
 // NextNode is above all ids that nodes had.
@@ -148,7 +153,7 @@ func (e *Estate) Nodes(f func(i uint32, n overlay.KeptNode)) {
 			InHold: flags&flagHold != 0, Gone: flags&flagGone != 0,
 		}
 		name := append(make([]byte, 0, r.length), r.name[:min(int(r.length), nameInline)]...)
-		for next := r.next; next != 0 && len(name) < int(r.length); next = e.name(next).next {
+		for next := r.next; e.goesOn(next) && len(name) < int(r.length); next = e.name(next).next {
 			names[next] = true
 			name = append(name, e.name(next).name[:min(int(r.length)-len(name), nameMore)]...)
 		}
