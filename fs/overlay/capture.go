@@ -27,6 +27,8 @@ type change struct {
 
 	// lower has the bytes of a hollow file that is to be emptied; nil for any other.
 	lower *os.File
+	// seen is what the file was when it was looked at, since it was locked; nil: it is looked at.
+	seen *Stat
 }
 
 // firsts are the first touches by one run.
@@ -232,11 +234,16 @@ func (ch *change) metaFD(t *firsts, fd int, id OID) error {
 	if err := statAt(fd, "", &st); err != nil {
 		return err
 	}
-	m, err := readMeta(fd, &st)
+	return ch.metaSeen(t, fd, &st, id)
+}
+
+// metaSeen is metaFD of what has just been looked at.
+func (ch *change) metaSeen(t *firsts, fd int, st *Stat, id OID) error {
+	m, err := readMeta(fd, st)
 	if err != nil {
 		return storeError("read the attributes before", err)
 	}
-	if m.at, err = ch.e.metaSeq(&st); err != nil {
+	if m.at, err = ch.e.metaSeq(st); err != nil {
 		return err
 	}
 	ch.b.Put(metaKey(t.run.id, id), m.encode())
@@ -327,21 +334,28 @@ func (ch *change) contentOf(t *firsts, n *node, fd int, from, to int64) error {
 		fd = int(ch.lower.Fd())
 	}
 	var st Stat
-	if err := statAt(fd, "", &st); err != nil {
+	if ch.seen != nil && own == fd {
+		st = *ch.seen
+	} else if err := statAt(fd, "", &st); err != nil {
 		return err
 	}
 	if first {
 		cov = &covered{size: int64(st.Size)}
 		ch.b.Put(contentKey(t.run.id, id), encodeNumber(st.Size))
 		if !t.hasMeta(id) {
-			if err := ch.metaFD(t, own, id); err != nil {
+			if own == fd {
+				err = ch.metaSeen(t, fd, &st, id)
+			} else {
+				err = ch.metaFD(t, own, id)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 	var gaps []span
-	if first {
-		// The last block, when it is a hole, would be filled by what is written behind it.
+	if first && (from > 0 || to < int64(st.Size)) {
+		// The last block, when it is a hole, would be filled by what is written behind it. All of the file has it anyway.
 		tail := span{int64(st.Size) / holeBytes * holeBytes, int64(st.Size)}
 		if _, err := unix.Seek(fd, tail.from, unix.SEEK_DATA); tail.from < tail.to && err == unix.ENXIO {
 			gaps = append(gaps, tail)

@@ -132,6 +132,21 @@ func (e *Engine) closedLocked(h *Handle) {
 	}
 }
 
+// Flush is told of every close of a descriptor: what the filesystem says late (quota, NFS) is said here.
+func (e *Engine) Flush(h *Handle) error {
+	h.n.mu.Lock()
+	e.flushed(h)
+	h.n.mu.Unlock()
+	if h.fd < 0 {
+		return nil
+	}
+	fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
 // Release ends an open file.
 func (e *Engine) Release(h *Handle) {
 	pass, err := e.enterOn(h.agent, target{n: h.n})

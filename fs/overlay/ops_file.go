@@ -147,6 +147,7 @@ func (e *Engine) open(c Caller, n *node, flags uint32, killPrivs bool) (_ *Handl
 				defer ch.lower.Close()
 				o.size = n.from.size
 			}
+			ch.seen = &st
 			if err := ch.content(n, fd, 0, o.size); err != nil {
 				return nil, err
 			}
@@ -362,21 +363,6 @@ func (e *Engine) Seek(h *Handle, off int64, whence int) (int64, error) {
 		return h.seekLow(off, whence)
 	}
 	return unix.Seek(h.fd, off, whence)
-}
-
-// Flush is told of every close of a descriptor: what the filesystem says late (quota, NFS) is said here.
-func (e *Engine) Flush(h *Handle) error {
-	h.n.mu.Lock()
-	e.flushed(h)
-	h.n.mu.Unlock()
-	if h.fd < 0 {
-		return nil
-	}
-	fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return err
-	}
-	return unix.Close(fd)
 }
 
 // Sync makes a file durable, and before it the records of what it was, whoever wrote it by whatever handle. Durability:
