@@ -71,11 +71,6 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	if err = checkPebbleFormat(disk, s.dir); err != nil {
 		return nil, err
 	}
-	if !s.readOnly {
-		if err = s.room(op, 0, s.floor/4); err != nil {
-			return nil, err
-		}
-	}
 	if s.db, err = openPebble(s.dir, s.pebbleOptions(&freezer{FS: disk, log: s.log})); err != nil {
 		return nil, wrapOpen(s.dir, err)
 	}

@@ -53,8 +53,13 @@ func TestFloor(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open("s", o)
+	s = open(t, "s", o) // a full store is opened, to be read and emptied
+	wantGet(t, s, kept, []byte("kept"))
+	_, err = s.Put([]byte("new"))
 	wantKind(t, err, ErrNoSpace)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 
 	free.Store(plenty)
 	s = open(t, "s", o)

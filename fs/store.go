@@ -139,6 +139,7 @@ func openStore(o storeOptions) (s *store, err error) {
 	if s.blobs, err = cas.Open(filepath.Join(s.dir, "cas"), co); err != nil {
 		return s, storeFailure(s.dir, err)
 	}
+	s.journal.Reserve()
 	return s, nil
 }
 
@@ -166,7 +167,7 @@ func storeFailure(dir string, err error) error {
 	case errors.Is(err, journal.ErrLocked), errors.Is(err, cas.ErrLocked):
 		return &overlay.Error{Op: "open", Path: dir, Kind: overlay.Locked, Err: fmt.Errorf("another process has the store open; unmount it first: %w", err)}
 	case errors.Is(err, journal.ErrNoSpace), errors.Is(err, cas.ErrNoSpace):
-		return &overlay.Error{Op: "open", Path: dir, Kind: overlay.NoSpace, Err: err}
+		return &overlay.Error{Op: "open", Path: dir, Kind: overlay.NoSpace, Err: fmt.Errorf("its disk has not even room for opening it; remove something from there, anything: a few hundred KiB do: %w", err)}
 	}
 	return fmt.Errorf("open the store in %s: %w", dir, err)
 }

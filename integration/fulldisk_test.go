@@ -2,6 +2,7 @@ package integration
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,6 +89,59 @@ func TestRemoveOnFullDisk(t *testing.T) {
 		return freeBytes(t, w.Dir) > 2000000
 	})
 	w.Same("pruned", removed)
+	w.Unmount()
+	w.TTFS("fsck").OK()
+}
+
+// TestMountOnFullDisk: on a disk that was filled while nothing was mounted, to the last byte, the workspace is mounted all the same: history is read, what needs room is
+// refused and changes nothing, and what was there is removed, taken back and pruned.
+func TestMountOnFullDisk(t *testing.T) {
+	t.Parallel()
+	image := filepath.Join(rig.Disk(t), "disk")
+	rig.NewImage(t, image, 96<<20, "")
+	w := rig.Image(t, image)
+	w.Sh("mkdir d; for i in $(seq 60); do echo $i >d/$i; done; head -c 2000000 /dev/urandom >big; echo one >f").OK()
+	w.Mount()
+	w.Task("old")
+	w.Sh("rm big; echo two >f; rm d/7").OK()
+	removed := w.Snapshot()
+	w.Unmount()
+	fills := 0
+	fill := func() {
+		t.Helper()
+		fills++
+		filler := filepath.Join(filepath.Dir(w.Dir), fmt.Sprint("filler", fills))
+		w.Sh(`head -c 200000000 /dev/zero >"$1" || true; i=0; while echo byte >"$1.$i"; do i=$((i+1)); done 2>/dev/null; true`, filler).OK()
+		if free := freeBytes(t, w.Dir); free != 0 {
+			t.Fatalf("%d bytes are free", free)
+		}
+	}
+	fill()
+	w.Mount()
+	fill() // what opening has given back is taken again
+	if got := w.Read(".tt/tasks/1/before/f"); got != "one\n" {
+		t.Errorf("f was %q", got)
+	}
+	if err := os.WriteFile(w.Path("d/1"), []byte("other"), 0o644); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a rewrite on a full disk: %v", err)
+	}
+	w.Same("what was refused", removed)
+	w.Sh("rm d/8").OK()
+	removed = w.Snapshot()
+	if _, err := w.Ctl("undo"); err != nil { // it needs room, and is refused whole
+		w.Same("an undo that was refused", removed)
+	} else {
+		w.Must("redo")
+	}
+	w.Task("next")
+	rig.Eventually(t, "a prune to give back what was removed more than a second ago", func() bool {
+		w.TTFS("prune", "--keep", "1s").OK()
+		return freeBytes(t, w.Dir) > 1_500_000
+	})
+	w.Same("pruned", removed)
+	w.Sh("rm ../filler1; rm d/9").OK()
+	w.Must("undo")
+	w.Same("a removal that was undone", removed)
 	w.Unmount()
 	w.TTFS("fsck").OK()
 }

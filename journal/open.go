@@ -48,7 +48,11 @@ func (j *Journal) open() (err error) {
 	if err != nil {
 		return err
 	}
+	full := j.makeRoom(nums)
 	if j.idx, err = openIndex(j.dir, j.o.indexFS, j.o.ReadOnly, j.o.still, j.log); err != nil {
+		if full {
+			err = &Error{Op: "open index", Path: j.dir, Kind: ErrNoSpace, Err: err}
+		}
 		return err
 	}
 	m, found := meta{live: map[uint32]int64{}}, false
@@ -79,6 +83,9 @@ func (j *Journal) open() (err error) {
 	}
 	if err := r.chooseTail(); err != nil {
 		return err
+	}
+	if full {
+		return nil // what else is opened on this disk needs that room first: Reserve, or the next record, makes the reserve anew
 	}
 	j.appendMu.Lock()
 	j.reserveLocked()

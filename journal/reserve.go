@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -25,6 +26,41 @@ func (j *Journal) reserveLocked() {
 	default:
 		j.noReserve = true
 	}
+}
+
+// Reserve makes the reserve that opening gave up on a full disk, of what room there is now.
+func (j *Journal) Reserve() {
+	if j.o.ReadOnly || j.enter("reserve") != nil {
+		return
+	}
+	defer j.leave()
+	j.appendMu.Lock()
+	defer j.appendMu.Unlock()
+	j.reserveLocked()
+}
+
+// makeRoom gives up the reserve where the disk is so full that a database cannot be opened, which writes some files of its own. So who has a full
+// disk can open the journal, to remove and to prune.
+func (j *Journal) makeRoom(nums []uint32) (full bool) {
+	if j.o.ReadOnly || j.o.FloorBytes < 0 || len(nums) == 0 {
+		return false
+	}
+	if free, err := j.o.disk.freeBytes(j.dir); err != nil || free >= 2*reserveBytes {
+		return false
+	}
+	path := segPath(j.dir, nums[len(nums)-1])
+	f, err := j.o.disk.open(path, os.O_RDWR)
+	if err != nil {
+		return true // whoever opens it next says why
+	}
+	size, err := f.size()
+	if err == nil {
+		err = f.truncate(size) // it is beyond the end
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		j.log.Warn("journal: the reserve cannot be given up", "segment", path, "err", err)
+	}
+	return true
 }
 
 // giveReserveLocked lets go of the reserve of a segment that is the tail no more.
