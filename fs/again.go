@@ -64,10 +64,10 @@ func (f *face) removedBefore(h *fuse.InHeader, err error) error {
 	return err
 }
 
-// exchangeMark keeps with an exchange what inode was at the first name, and says of one that was begun before whether it is done: twice
-// would be not at all.
+// exchangeMark keeps with an exchange, or a rename that leaves a whiteout, what inode was at the first name, and says of one that was
+// begun before whether it is done: the one twice would be not at all, the other would put the whiteout in the place of what it moved.
 func (f *face) exchangeMark(in *fuse.RenameIn, old string) (done bool) {
-	if f.past == nil || in.Flags&overlay.RenameExchange == 0 {
+	if f.past == nil || in.Flags&(overlay.RenameExchange|overlay.RenameWhiteout) == 0 {
 		return false
 	}
 	e := f.of(in.NodeId)

@@ -181,7 +181,16 @@ func makeNames(ctx context.Context, dir string) (n int, err error) {
 			func() error { return os.Rename(a, b) },
 			func() error { return os.Remove(b) },
 			func() error { return unix.Mknod(a, unix.S_IFIFO|0o600, 0) },
+			func() error { return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_WHITEOUT) },
 			func() error { return os.Remove(a) },
+			func() error {
+				if st, err := os.Lstat(b); err != nil {
+					return err
+				} else if st.Mode().Type() != os.ModeNamedPipe {
+					return fmt.Errorf("a fifo that left a whiteout is now %v", st.Mode())
+				}
+				return os.Remove(b)
+			},
 		} {
 			if err := step(); err != nil {
 				return n, err

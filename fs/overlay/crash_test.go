@@ -33,6 +33,7 @@ var single = []struct {
 	{story{"rename", func(s *stand) { s.must(s.rename("f", "d/new", 0)) }}, nil},
 	{story{"rename a directory", func(s *stand) { s.must(s.rename("d/sub", "moved", 0)) }}, nil},
 	{story{"rename over", func(s *stand) { s.must(s.rename("f", "g", 0)) }}, nil},
+	{story{"rename, leaving a whiteout", func(s *stand) { s.must(s.rename("f", "g", RenameWhiteout)) }}, nil},
 	{story{"rename over a link", func(s *stand) { s.must(s.rename("f", "h1", 0)) }}, nil},
 	{story{"rename over a fifo", func(s *stand) { s.must(s.rename("f", "p", 0)) }}, nil},
 	{story{"rename over an empty directory", func(s *stand) { s.must(s.rename("d", "empty", 0)) }}, exchanged},

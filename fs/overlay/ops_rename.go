@@ -1,14 +1,12 @@
 package overlay
 
-import (
-	"github.com/ttfs/ttfs/guard"
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // RenameFlags are those of renameat2(2).
 const (
 	RenameNoReplace = unix.RENAME_NOREPLACE
 	RenameExchange  = unix.RENAME_EXCHANGE
+	RenameWhiteout  = unix.RENAME_WHITEOUT
 )
 
 // renaming is a rename under way.
@@ -21,9 +19,11 @@ type renaming struct {
 	flags    uint
 }
 
-// Rename gives what is at one name another; flags are RenameFlags. What was at the new name goes the way of an unlink.
+// Rename gives what is at one name another; flags are RenameFlags. What was at the new name goes the way of an unlink. A
+// whiteout, which is left at the old name, is made by the backing filesystem in the same effect, and is the caller's: what
+// was at the name before is in the record of any rename. Errors: EINVAL for flags that do not go together.
 func (e *Engine) Rename(c Caller, fromDir NodeID, oldName string, toDir NodeID, newName string, flags uint) error {
-	if flags&^(RenameNoReplace|RenameExchange) != 0 {
+	if flags&^(RenameNoReplace|RenameExchange|RenameWhiteout) != 0 || flags&RenameExchange != 0 && flags != RenameExchange {
 		return unix.EINVAL
 	}
 	from, err := e.pin(fromDir)
@@ -171,68 +171,16 @@ func (r *renaming) do(c Caller) (err error) {
 		r.b.keep(e)
 	}
 	e.places.Lock()
-	err = r.apply()
+	if r.flags&RenameWhiteout != 0 {
+		err = asCaller(c, r.apply)
+	} else {
+		err = r.apply()
+	}
 	e.places.Unlock()
 	if err == nil {
 		r.learn(&c, from, to)
 	}
 	return err
-}
-
-// judge asks the guard about what the rename takes away.
-func (r *renaming) judge(c *Caller, from, to guard.Path) error {
-	if r.b == nil {
-		return nil
-	}
-	if r.flags&RenameExchange != 0 {
-		a, b := r.a, r.b
-		if a.n.dir != nil {
-			// The guard is asked about files: a directory may only be the other end.
-			a, b, from, to = b, a, to, from
-		}
-		if a.n.dir != nil {
-			return nil
-		}
-		q := guard.Question{Op: guard.Exchange, Path: from, Other: guard.End{File: fileOf(b.n.ident()), Path: to, SizeBytes: int64(b.st.Size), Dir: b.n.dir != nil}}
-		return r.e.judge(c, q, a.n, &a.st)
-	}
-	if r.b.n.dir != nil {
-		return nil
-	}
-	return r.e.judge(c, guard.Question{Op: guard.RenameOver, Path: to}, r.b.n, &r.b.st)
-}
-
-// learn tells the guard what the rename did.
-func (r *renaming) learn(c *Caller, from, to guard.Path) {
-	r.e.learn(c, func(s *guard.State, a guard.Actor) {
-		fa := fileOf(r.a.n.ident())
-		if r.flags&RenameExchange != 0 {
-			s.Exchanged(a, guard.End{File: fa, Path: from, Dir: r.a.n.dir != nil}, guard.End{File: fileOf(r.b.n.ident()), Path: to, Dir: r.b.n.dir != nil})
-			return
-		}
-		s.Renamed(a, fa, from, to, r.a.n.dir != nil)
-	})
-}
-
-// mayReplace is rename(2)'s word on what may be put over what.
-func (r *renaming) mayReplace() error {
-	aDir, bDir := r.a.n.dir != nil, r.b.n.dir != nil
-	switch {
-	case aDir && !bDir:
-		return unix.ENOTDIR
-	case !aDir && bDir:
-		return unix.EISDIR
-	case bDir:
-		if r.b.n == r.from || r.b.n == r.to {
-			return unix.ENOTEMPTY
-		}
-		empty, err := r.e.emptyDir(r.b.n, r.tf.fd, r.new)
-		if err == nil && !empty {
-			err = unix.ENOTEMPTY
-		}
-		return err
-	}
-	return nil
 }
 
 func (r *renaming) record(ch *change) error {
@@ -366,7 +314,7 @@ func (r *renaming) applyDir() error {
 	}
 	err := e.point("rename over")
 	if err == nil {
-		err = renameAt(r.ff.fd, r.old, e.hold, holdName(r.b.id), unix.RENAME_NOREPLACE)
+		err = renameAt(r.ff.fd, r.old, e.hold, holdName(r.b.id), unix.RENAME_NOREPLACE|r.flags&RenameWhiteout)
 	}
 	if err != nil {
 		if back := renameAt(r.ff.fd, r.old, r.tf.fd, r.new, unix.RENAME_EXCHANGE); back != nil {

@@ -348,6 +348,7 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			tell(t, uint64(i), start, stories, how.rounds, how.f)
 			tell(t, uint64(i), startBig, bigStories, how.rounds, how.f)
+			tell(t, uint64(i), start, whiteoutStories, how.rounds, how.f)
 		})
 	}
 }
