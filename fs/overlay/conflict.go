@@ -65,6 +65,7 @@ type strangers struct {
 	spares tasktree.Agent // "": none
 	own    tasktree.Task  // the step's
 	shares *shares
+	idle   map[tasktree.TaskID][]thing // what tasks only seem to have touched
 }
 
 // later says whether a task that is not undone has changed a thing since the step's own task did: s and mine are their
@@ -76,6 +77,9 @@ func (o strangers) later(k *tasktree.Task, s, mine share) bool {
 	}
 	return k.ID > o.own.ID || s.madeLast > mine.madeFirst || !o.e.related(k.Agent, o.own.Agent)
 }
+
+// idles says whether a task has a thing for no other reason than that it was open when the task began.
+func (o strangers) idles(id tasktree.TaskID, t thing) bool { return slices.Contains(o.idle[id], t) }
 
 func (o strangers) spared(k *tasktree.Task) bool { return k.Agent == o.spares && o.spares != "" }
 

@@ -11,19 +11,21 @@ type conflictSearch struct {
 	now    owners
 	shares *shares
 	moves  map[tasktree.TaskID]bool
+	idle   map[tasktree.TaskID][]thing
 	below  map[OID][]foreignTouch // nil: nobody has asked yet
 }
 
-// searchConflicts begins one for a move of tasks; close ends it.
+// searchConflicts begins one for a move of tasks; close ends it. Preconditions: what was written unseen is told (unseenMoves): a file that
+// somebody has open and has not written to since is in nobody's way.
 func (e *Engine) searchConflicts(moves map[tasktree.TaskID]bool) *conflictSearch {
-	return &conflictSearch{e: e, now: e.owners(), shares: &shares{j: e.j}, moves: moves}
+	return &conflictSearch{e: e, now: e.owners(), shares: &shares{j: e.j}, moves: moves, idle: e.idleNow()}
 }
 
 func (q *conflictSearch) close() { q.shares.close() }
 
 // but are all strangers to a task, except one agent; "": none is excepted.
 func (q *conflictSearch) but(own tasktree.Task, spares tasktree.Agent) strangers {
-	return strangers{q.e, q.moves, spares, own, q.shares}
+	return strangers{q.e, q.moves, spares, own, q.shares, q.idle}
 }
 
 // later is a stranger's task that has changed a thing after a task did which has a share in it, or what goes when images are
@@ -69,7 +71,7 @@ func (q *conflictSearch) later(others strangers, t thing, mine share, im *images
 func (e *Engine) laterShare(others strangers, t thing, mine share) (tasktree.TaskID, error) {
 	var who tasktree.TaskID
 	err := others.shares.each(t, func(id tasktree.TaskID, s share) {
-		if o, has := e.Task(id); has && others.later(&o, s, mine) {
+		if o, has := e.Task(id); has && others.later(&o, s, mine) && !others.idles(id, t) {
 			who = id
 		}
 	})
@@ -91,6 +93,7 @@ func (e *Engine) whoTouched(t thing) (tasktree.TaskID, error) {
 type foreignTouch struct {
 	task  tasktree.Task
 	share share
+	of    thing
 }
 
 // resident is the object that is at an entry; 0: none that anybody has touched.
@@ -131,7 +134,7 @@ func (q *conflictSearch) takesAway(others strangers, is resident, mine share) (t
 		}
 	}
 	for _, t := range q.below[is.id] {
-		if others.later(&t.task, t.share, mine) {
+		if others.later(&t.task, t.share, mine) && !others.idles(t.task.ID, t.of) {
 			return t.task.ID, nil
 		}
 	}
@@ -178,7 +181,7 @@ func (e *Engine) foreignBelow(moves map[tasktree.TaskID]bool) (map[OID][]foreign
 				dir = o.at.dir
 			}
 			for depth := 0; dir != 0 && dir != rootOID && depth < maxDepth; depth++ {
-				out[dir] = append(out[dir], foreignTouch{k, s})
+				out[dir] = append(out[dir], foreignTouch{k, s, t})
 				o, found, err := e.getObject(dir)
 				if err != nil || !found {
 					break

@@ -52,7 +52,7 @@ func (o owners) later(others strangers, t thing, mine share) (who tasktree.TaskI
 	if err != nil {
 		return 0, false, fail("look for conflicts", "", Damaged, err)
 	}
-	if others.later(&k, s, mine) {
+	if others.later(&k, s, mine) && !others.idles(id, t) {
 		return id, true, nil
 	}
 	return 0, false, nil

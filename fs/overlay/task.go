@@ -282,16 +282,7 @@ func (e *Engine) readRun(id tasktree.TaskID, a tasktree.Agent) (*run, error) {
 	for s := range im.entries {
 		r.markEntry(s.dir, s.name)
 	}
-	for o := range im.metas {
-		r.markMeta(o)
-	}
-	for o, c := range im.contents {
-		cov := &covered{size: c.size}
-		for _, p := range c.pieces {
-			cov.add(p.off, p.off+p.size)
-		}
-		r.setCoverage(o, cov)
-	}
+	r.has(im)
 	return r, nil
 }
 

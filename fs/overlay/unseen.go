@@ -15,7 +15,8 @@ import (
 // are seen (opening.beside), so that a difference is the one's.
 //
 // A file that is open so when a task begins is kept for that task although nothing may come of it. If nothing has when the
-// handle ends, the task did not touch the file, and its image goes: a program's last close comes late.
+// handle ends, the task did not touch the file, and its image goes: a program's last close comes late. Until then it is in nobody's
+// way; who moves it has it kept anew.
 
 // unseenState is what is known of what a handle may have written. Its lock is a leaf.
 type unseenState struct {
@@ -300,30 +301,5 @@ func (e *Engine) settleUnseen(h *Handle, when settling) error {
 		}
 		return e.untouch(h, r, id)
 	}
-	return nil
-}
-
-// untouch takes a file out of a task that kept it for a handle and did not touch it. Preconditions: n.mu is held; the task
-// is not sealed.
-func (e *Engine) untouch(h *Handle, r *run, id OID) error {
-	im := newImages()
-	for _, letter := range []byte{kMeta, kContent, kPiece} {
-		if err := e.j.Scan(key(letter, uint64(r.id), uint64(id)), im.add); err != nil {
-			return storeError("forget an image", err)
-		}
-	}
-	var b journal.Batch
-	im.forget(&b, r.id)
-	b.Delete(thing{obj: id}.key(r.id))
-	if err := e.j.Commit(&b); err != nil {
-		return storeError("forget an image", err)
-	}
-	h.watch.setIdle(0)
-	r.mu.Lock()
-	delete(r.contents, id)
-	delete(r.metas, id)
-	delete(r.owned, thing{obj: id})
-	r.mu.Unlock()
-	e.dropCopies(im)
 	return nil
 }

@@ -52,7 +52,8 @@ func (e *Engine) unseenMove(own *claim, n *node) error {
 	return ch.commit()
 }
 
-// movedUnseen says of the files that a move changed that nobody has written to them unseen since.
+// movedUnseen says of the files that a move changed that nobody has written to them unseen since. Of those that tasks of others have
+// only because they were open, what is there now is what was before these tasks.
 func (e *Engine) movedUnseen(m *mover) {
 	for _, h := range e.writers.everybody() {
 		id, err := e.oidOf(h.n)
@@ -63,9 +64,40 @@ func (e *Engine) movedUnseen(m *mover) {
 		if _, meta := m.seen.metas[id]; content || meta {
 			h.n.mu.Lock()
 			e.accord(h.n)
+			err := e.idleAgain(h, id)
 			h.n.mu.Unlock()
+			if err != nil {
+				e.log.Warn("a file open for writing was changed by a move, and is kept as it was before that", "agent", h.agent, "err", err)
+			}
 		}
 	}
+}
+
+// idleAgain keeps a file anew for a task that has it only because it was open when the task began. Preconditions: h.n.mu is
+// held; who begins or moves a task of the agent's settles its handles under it.
+func (e *Engine) idleAgain(h *Handle, id OID) error {
+	r, err := e.openRun(h.agent)
+	if err != nil || r == nil || h.watch.idleIn() != r.id {
+		return err
+	}
+	old, err := e.imagesOf(r.id, id)
+	if err != nil {
+		return err
+	}
+	ch := &change{e: e, firsts: firsts{run: r}}
+	old.forget(&ch.b, r.id)
+	r.forgets(id)
+	if err = ch.contentOf(&ch.firsts, h.n, h.fd, 0, 1<<62); err != nil {
+		ch.drop()
+	} else {
+		err = ch.commit()
+	}
+	if err != nil {
+		r.has(old)
+		return err
+	}
+	e.dropCopies(old)
+	return nil
 }
 
 // idleThings are, by task, the files that tasks of the agents that move have only because they were open when the task
