@@ -3,6 +3,7 @@ package journal
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 )
 
 // cacheBytes bounds each half of an indexCache.
@@ -21,8 +22,8 @@ const absentMax = 39
 // The same holds for keys that were found to be absent; of these it keeps few, in a table of their own.
 type indexCache struct {
 	mu sync.Mutex
-	// age counts the times that it was emptied.
-	age uint64 // +checklocks:mu
+	// age counts the times that it was emptied; it changes under mu.
+	age atomic.Uint64
 	// young takes what is new; when it is full it becomes old, and what was old goes.
 	young, old map[string][]byte // +checklocks:mu
 	sizeBytes  int               // +checklocks:mu of young
@@ -49,7 +50,7 @@ func (c *indexCache) absent(key []byte) bool {
 		return false
 	}
 	s := &c.none[maphash.Bytes(c.seed, key)%absentSlots]
-	return s.age == c.age && string(s.key[:s.n]) == string(key)
+	return s.age == c.age.Load() && string(s.key[:s.n]) == string(key)
 }
 
 // addAbsent keeps that the index had not a key at an age.
@@ -59,7 +60,7 @@ func (c *indexCache) addAbsent(key []byte, age uint64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if age != c.age {
+	if age != c.age.Load() {
 		return
 	}
 	if c.none == nil {
@@ -70,11 +71,7 @@ func (c *indexCache) addAbsent(key []byte, age uint64) {
 }
 
 // now is the age, to be asked for before the memtables are.
-func (c *indexCache) now() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.age
-}
+func (c *indexCache) now() uint64 { return c.age.Load() }
 
 // get returns the stored form of a key, which must not be changed; nil: it is not here.
 func (c *indexCache) get(key []byte) []byte {
@@ -94,7 +91,7 @@ func (c *indexCache) get(key []byte) []byte {
 func (c *indexCache) add(key, stored []byte, age uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if age == c.age && len(key)+len(stored) <= cacheBytes/16 {
+	if age == c.age.Load() && len(key)+len(stored) <= cacheBytes/16 {
 		c.addLocked(key, stored)
 	}
 }
@@ -111,6 +108,6 @@ func (c *indexCache) addLocked(key, stored []byte) {
 func (c *indexCache) empty() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.age++
+	c.age.Add(1)
 	c.young, c.old, c.sizeBytes = nil, nil, 0
 }

@@ -118,6 +118,7 @@ func (j *Journal) swapMemtable() *flushWork {
 		return nil
 	}
 	j.imm, j.mem = j.mem, newMemtable()
+	j.shows()
 	j.roomy.Broadcast()
 	return &flushWork{imm: j.imm, meta: meta{
 		salt: j.salt,
@@ -147,6 +148,7 @@ func (j *Journal) workLocked(w *flushWork) error {
 	}
 	j.mu.Lock()
 	j.imm, j.done, j.live = nil, w.meta.done, w.meta.live
+	j.shows()
 	j.cache.empty()
 	j.mu.Unlock()
 	j.pending = nil

@@ -46,12 +46,6 @@ func (j *Journal) commit(b *Batch, need need) error {
 	return j.syncTo(lsn)
 }
 
-func (j *Journal) append(b *Batch, sum uint32, need need) (lsn uint64, err error) {
-	j.appendMu.Lock()
-	defer j.appendMu.Unlock()
-	return j.appendLocked(b, sum, need)
-}
-
 func (j *Journal) appendLocked(b *Batch, sum uint32, need need) (lsn uint64, err error) {
 	if err := j.readyLocked(int64(len(b.buf)), need); err != nil {
 		return 0, err
@@ -67,7 +61,9 @@ func (j *Journal) appendLocked(b *Batch, sum uint32, need need) (lsn uint64, err
 	j.reserveLocked()
 
 	j.mu.Lock()
+	j.applied.Add(1)
 	j.mem.apply(b.buf[recordHead:], j.tail.num, at+recordHead, b.sums)
+	j.applied.Add(1)
 	size := j.mem.sizeBytes
 	j.mu.Unlock()
 	if size > j.o.MemBytes {

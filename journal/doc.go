@@ -26,8 +26,9 @@
 //	Journal.compactMu       one Compact at a time
 //	  Journal.ckptMu        one checkpoint at a time; held over disk waits
 //	    Journal.syncMu      one fdatasync at a time, on behalf of all that wait
-//	      Journal.appendMu  the tail: LSN, offset, the write itself
-//	        Journal.mu      what readers see: memtables, the map of segments, the checkpoint position; never held over a wait
+//	      Journal.appendMu  the tail: LSN, offset, the write itself; of all who commit at the same time one takes it (line.go)
+//	        Journal.mu      what readers see: memtables, the map of segments, the checkpoint position; never held over a wait. Get
+//	                        takes it only when it meets a record that is just being applied
 //	          indexCache.mu what was read from the index last
 //
 // # Bytes on disk

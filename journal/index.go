@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,6 +89,10 @@ type index struct {
 	db  *pebble.DB
 	dir string
 
+	// closing are iterators on their way to be closed, and closers counts them.
+	closing chan io.Closer
+	closers sync.WaitGroup
+
 	mu sync.Mutex
 	// dead is set when pebble met what it calls fatal: it may then report success for what failed.
 	dead error
@@ -99,7 +104,7 @@ type index struct {
 
 // openIndex opens or makes the index; nil without an error when it is to be read only and is not there.
 func openIndex(dir string, fs vfs.FS, readOnly, still bool, log *slog.Logger) (*index, error) {
-	x := &index{dir: filepath.Join(dir, "index"), failed: make(chan struct{}), log: log}
+	x := &index{dir: filepath.Join(dir, "index"), failed: make(chan struct{}), closing: make(chan io.Closer, 64), log: log}
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
 	o := &pebble.Options{
@@ -126,6 +131,9 @@ func openIndex(dir string, fs vfs.FS, readOnly, still bool, log *slog.Logger) (*
 		}
 	}
 	err := x.open(o)
+	if err == nil {
+		go x.closeIterators()
+	}
 	if readOnly && errors.Is(err, pebble.ErrDBDoesNotExist) {
 		return nil, nil
 	}
@@ -184,4 +192,14 @@ func indexRange(prefix []byte) (lower, upper []byte) {
 }
 
 // close leaves a dead index as it is: its locks are held for ever.
-func (x *index) close() error { return x.drop(x.db) }
+func (x *index) close() error {
+	close(x.closing)
+	return x.drop(closer(func() error {
+		x.closers.Wait()
+		return x.db.Close()
+	}))
+}
+
+type closer func() error
+
+func (c closer) Close() error { return c() }

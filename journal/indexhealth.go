@@ -74,6 +74,25 @@ func (x *index) drop(c io.Closer) error {
 	return err
 }
 
+// dropLater is drop for an iterator, and waits for nothing: who reads much would wait for another goroutine each time.
+func (x *index) dropLater(it io.Closer) {
+	x.closers.Add(1)
+	select {
+	case x.closing <- it:
+	default:
+		_ = x.drop(it)
+		x.closers.Done()
+	}
+}
+
+// closeIterators closes what dropLater was given, until the index is closed. When the index dies it may stay where it is.
+func (x *index) closeIterators() {
+	for it := range x.closing {
+		_ = it.Close()
+		x.closers.Done()
+	}
+}
+
 func (x *index) kill(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -80,6 +80,7 @@ type Journal struct {
 	syncMu    sync.Mutex
 	syncedLSN uint64 // +checklocks:syncMu
 
+	line     line // who appends
 	appendMu sync.Mutex
 	roomy    sync.Cond  // on appendMu: the memtable was swapped, or waiting for that is pointless
 	tail     *segment   // +checklocks:appendMu
@@ -93,6 +94,9 @@ type Journal struct {
 	space    spaceGuard // +checklocks:appendMu
 	// noReserve: the filesystem cannot keep blocks for a file.
 	noReserve bool // +checklocks:appendMu
+
+	mems    atomic.Pointer[mems] // mem and imm, for who takes no lock
+	applied atomic.Uint64        // odd while a record is applied, which is under mu
 
 	mu   sync.RWMutex
 	mem  *memtable           // +checklocks:mu

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"github.com/tidwall/btree"
 )
@@ -17,16 +18,18 @@ func bytesLess(a, b []byte) bool { return bytes.Compare(a, b) < 0 }
 
 const (
 	// entryOverhead is what an entry costs beside its bytes.
-	entryOverhead = 64
+	entryOverhead = 128
 	arenaBytes    = 64 << 10
 )
 
 // memtable holds the keys changed since some LSN, in order, over an older state: entries, and below them prefixes whose older keys
 // are all gone. No prefix in it begins with another one, so that at most one covers a key: the greatest that is not above it.
-// Writers hold Journal.mu; a snapshot (copy on write) is free of locks.
+// Writers hold Journal.mu; a snapshot (copy on write) is free of locks, and so is get.
 type memtable struct {
 	entries  *btree.BTreeG[entry]
 	prefixes *btree.BTreeG[[]byte]
+	table    *table                               // entries by key; nil in a snapshot
+	covers   atomic.Pointer[btree.BTreeG[[]byte]] // a copy of prefixes for get; nil: there are none
 	arena    []byte
 	// sizeBytes is all that was put in, also what was overwritten since: it bounds memory.
 	sizeBytes int64
@@ -34,7 +37,7 @@ type memtable struct {
 
 func newMemtable() *memtable {
 	o := btree.Options{NoLocks: true}
-	return &memtable{entries: btree.NewBTreeGOptions(entryLess, o), prefixes: btree.NewBTreeGOptions(bytesLess, o)}
+	return &memtable{entries: btree.NewBTreeGOptions(entryLess, o), prefixes: btree.NewBTreeGOptions(bytesLess, o), table: newTable()}
 }
 
 // snapshot needs Journal.mu held for writing; what it returns is read only.
@@ -66,6 +69,7 @@ func (m *memtable) put(key, head, tail []byte) {
 	}
 	m.sizeBytes += entryOverhead
 	m.entries.Set(e)
+	m.table.set(e.key, e.stored)
 }
 
 func (m *memtable) delete(key []byte) { m.put(key, nil, nil) }
@@ -81,6 +85,7 @@ func (m *memtable) deletePrefix(prefix []byte) {
 	})
 	for _, key := range gone {
 		m.entries.Delete(entry{key: key})
+		m.table.set(key, nil)
 	}
 	if m.covered(prefix) {
 		return
@@ -98,13 +103,16 @@ func (m *memtable) deletePrefix(prefix []byte) {
 	}
 	m.sizeBytes += entryOverhead
 	m.prefixes.Set(append(m.alloc(len(prefix)), prefix...))
+	m.covers.Store(m.prefixes.Copy())
 }
 
 // covered says whether what older states hold under key is gone.
-func (m *memtable) covered(key []byte) bool {
+func (m *memtable) covered(key []byte) bool { return covered(m.prefixes, key) }
+
+func covered(prefixes *btree.BTreeG[[]byte], key []byte) bool {
 	hit := false
-	if m.prefixes.Len() > 0 {
-		m.prefixes.Descend(key, func(p []byte) bool {
+	if prefixes.Len() > 0 {
+		prefixes.Descend(key, func(p []byte) bool {
 			hit = bytes.HasPrefix(key, p)
 			return false
 		})
@@ -112,12 +120,14 @@ func (m *memtable) covered(key []byte) bool {
 	return hit
 }
 
-// get: known is false when an older state has the answer. stored is nil for a deleted key.
+// get: known is false when an older state has the answer. stored is nil for a deleted key. It takes no lock. Who calls it while a
+// record is applied may find half of that.
 func (m *memtable) get(key []byte) (stored []byte, known bool) {
-	if e, ok := m.entries.Get(entry{key: key}); ok {
-		return e.stored, true
+	if stored, known = m.table.get(key); known {
+		return stored, true
 	}
-	return nil, m.covered(key)
+	prefixes := m.covers.Load()
+	return nil, prefixes != nil && covered(prefixes, key)
 }
 
 // apply performs one record. sums are the checksums of its big values, in order, or nil: they are computed.

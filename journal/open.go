@@ -25,6 +25,7 @@ func Open(dir string, o Options) (*Journal, error) {
 	}
 	j.log = j.o.Logger
 	j.roomy.L = &j.appendMu
+	j.shows()
 	if err := j.open(); err != nil {
 		_ = j.releaseAll()
 		return nil, err

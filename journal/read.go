@@ -49,12 +49,7 @@ var errNoSegment = errors.New("the segment that holds the value is missing")
 // lookup returns a copy of the stored form of key; nil: there is none.
 func (j *Journal) lookup(key []byte) ([]byte, error) {
 	age := j.cache.now()
-	j.mu.RLock()
-	stored, known := j.mem.get(key)
-	if !known && j.imm != nil {
-		stored, known = j.imm.get(key)
-	}
-	j.mu.RUnlock()
+	stored, known := j.recent(key)
 	if known {
 		// The arena is never written twice: no need for the lock.
 		return append([]byte(nil), stored...), nil
@@ -83,6 +78,35 @@ func (j *Journal) lookup(key []byte) ([]byte, error) {
 	j.cache.add(key, append([]byte(nil), stored...), age)
 	return stored, nil
 }
+
+// recent is what the memtables have of a key. It finds a record whole or not at all, and waits only while one is applied.
+func (j *Journal) recent(key []byte) (stored []byte, known bool) {
+	for {
+		applied := j.applied.Load()
+		if applied%2 != 0 {
+			j.mu.RLock()
+			defer j.mu.RUnlock()
+			return j.mems.Load().get(key)
+		}
+		stored, known = j.mems.Load().get(key)
+		if j.applied.Load() == applied {
+			return stored, known
+		}
+	}
+}
+
+// mems are the memtables: the one that is written to, and the one on its way into the index, or nil.
+type mems struct{ mem, imm *memtable }
+
+func (m *mems) get(key []byte) (stored []byte, known bool) {
+	if stored, known = m.mem.get(key); !known && m.imm != nil {
+		return m.imm.get(key)
+	}
+	return stored, known
+}
+
+// shows makes the memtables those that recent looks into. Preconditions: mu is held for writing.
+func (j *Journal) shows() { j.mems.Store(&mems{j.mem, j.imm}) }
 
 func indexKind(err error) Kind {
 	if pebble.IsCorruptionError(err) {
@@ -125,7 +149,7 @@ func (v *view) close() {
 		s.release()
 	}
 	if v.it != nil {
-		_ = v.idx.drop(v.it)
+		v.idx.dropLater(v.it)
 	}
 }
 
