@@ -140,6 +140,19 @@ func New() *Tree {
 // Next is the id that the next task will have.
 func (t *Tree) Next() TaskID { return t.max + 1 }
 
+// Reserve gives the id of a task that is about to be added; no other one gets it.
+func (t *Tree) Reserve() TaskID {
+	t.max++
+	return t.max
+}
+
+// Release gives an id back that was reserved for a task which came to nothing, unless a later one was reserved since.
+func (t *Tree) Release(id TaskID) {
+	if t.max == id && t.tasks[id] == nil {
+		t.max--
+	}
+}
+
 // Add puts a task into the tree, as a journal tells of it. Preconditions: its parent is there, or 0.
 // Errors: Invalid when the id is taken or the parent does not fit; the tree is then as before.
 func (t *Tree) Add(k Task) error {

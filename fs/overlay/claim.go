@@ -15,8 +15,13 @@ type claimed struct {
 // claimImages claims, beside the agents that own has, all that making images of the workspace can change, and waits for moves
 // that meet it. When it returns, no operation and no move that met any of it is under way.
 func (e *Engine) claimImages(own *claim, all ...claimed) error {
+	return e.claimRead(own, func() ([]claimed, error) { return all, nil })
+}
+
+// claimRead is claimImages for images that operations under way may still add to; they are read again when none is.
+func (e *Engine) claimRead(own *claim, read func() ([]claimed, error)) error {
 	for {
-		k, err := e.gatherClaim(all)
+		k, err := e.gatherClaim(read)
 		if err != nil {
 			return err
 		}
@@ -27,7 +32,7 @@ func (e *Engine) claimImages(own *claim, all ...claimed) error {
 			}
 			e.gate.drain()
 			// Who is at the entries can change no more, nor can the directories on the way move. Before, both could.
-			now, err := e.gatherClaim(all)
+			now, err := e.gatherClaim(read)
 			if err != nil {
 				return err
 			}
@@ -42,19 +47,21 @@ func (e *Engine) claimImages(own *claim, all ...claimed) error {
 
 // claimPlan is claimImages for the tasks of a plan.
 func (e *Engine) claimPlan(own *claim, p tasktree.Plan) error {
-	all := make([]claimed, 0, len(p.Steps))
-	for _, s := range p.Steps {
-		im, err := e.readImages(s.Task)
-		if err != nil {
-			return err
+	return e.claimRead(own, func() ([]claimed, error) {
+		all := make([]claimed, 0, len(p.Steps))
+		for _, s := range p.Steps {
+			im, err := e.readImages(s.Task)
+			if err != nil {
+				return nil, err
+			}
+			times, err := e.timesOf(s.Task, im)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, claimed{im, times})
 		}
-		times, err := e.timesOf(s.Task, im)
-		if err != nil {
-			return err
-		}
-		all = append(all, claimed{im, times})
-	}
-	return e.claimImages(own, all...)
+		return all, nil
+	})
 }
 
 // timesOf are the directories of which a task has an image only because their entries changed: it has no share in them, and of
@@ -99,7 +106,11 @@ type claiming struct {
 }
 
 // gatherClaim is what making images would change now.
-func (e *Engine) gatherClaim(all []claimed) (*claiming, error) {
+func (e *Engine) gatherClaim(read func() ([]claimed, error)) (*claiming, error) {
+	all, err := read()
+	if err != nil {
+		return nil, err
+	}
 	k := &claiming{e: e, chains: map[OID]struct{}{}, seen: map[OID]object{}, spots: map[claimedSpot]struct{}{}, nodes: map[inoKey]struct{}{},
 		times: map[inoKey]struct{}{}, deep: map[inoKey]struct{}{}, chain: map[inoKey]struct{}{}, names: map[claimedSpot]struct{}{}}
 	for _, im := range all {

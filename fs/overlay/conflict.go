@@ -58,31 +58,6 @@ type contested struct {
 	foreign int
 }
 
-// strangers says whose work a step of a plan may not take: all but that of one agent, and what moves along.
-type strangers struct {
-	e      *Engine
-	moves  map[tasktree.TaskID]bool
-	spares tasktree.Agent // "": none
-	own    tasktree.Task  // the step's
-	shares *shares
-	idle   map[tasktree.TaskID][]thing // what tasks only seem to have touched
-}
-
-// later says whether a task that is not undone has changed a thing since the step's own task did: s and mine are their
-// shares in it. Moves count as changes. But what is older, of the same family, and was only moved since is what the step's
-// task was done upon: it is there again.
-func (o strangers) later(k *tasktree.Task, s, mine share) bool {
-	if o.spared(k) || o.moves[k.ID] || s.last <= mine.first || o.e.StatusOf(k.ID) == tasktree.Undone {
-		return false
-	}
-	return k.ID > o.own.ID || s.madeLast > mine.madeFirst || !o.e.related(k.Agent, o.own.Agent)
-}
-
-// idles says whether a task has a thing for no other reason than that it was open when the task began.
-func (o strangers) idles(id tasktree.TaskID, t thing) bool { return slices.Contains(o.idle[id], t) }
-
-func (o strangers) spared(k *tasktree.Task) bool { return k.Agent == o.spares && o.spares != "" }
-
 // contest finds what others have changed since the plan's tasks did: tasks of other agents that are not undone, with a
 // later share in the same thing, in an object that the plan takes away, or below a directory that it takes away. It looks
 // at records alone. idle are things that the tasks only seem to have touched. Preconditions: what the plan changes is claimed.

@@ -5,33 +5,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conflictSearch looks, for one move, for what strangers have changed since its tasks did.
+// conflictSearch looks, for one move, for what strangers have changed since its tasks did. What it has asked of a task or an
+// agent it does not ask again: what the plan conflicts with changes no more while that is claimed. It is for one goroutine.
 type conflictSearch struct {
-	e      *Engine
-	now    owners
-	shares *shares
-	moves  map[tasktree.TaskID]bool
-	idle   map[tasktree.TaskID][]thing
-	below  map[OID][]foreignTouch // nil: nobody has asked yet
+	e       *Engine
+	shares  shares
+	moves   map[tasktree.TaskID]bool
+	idle    map[tasktree.TaskID][]thing // what tasks only seem to have touched
+	below   map[OID][]foreignTouch      // nil: nobody has asked yet
+	tasks   map[tasktree.TaskID]*stranger
+	kinship map[[2]tasktree.Agent]bool
 }
 
 // searchConflicts begins one for a move of tasks; close ends it. Preconditions: what was written unseen is told (unseenMoves): a file that
 // somebody has open and has not written to since is in nobody's way.
 func (e *Engine) searchConflicts(moves map[tasktree.TaskID]bool) *conflictSearch {
-	return &conflictSearch{e: e, now: e.owners(), shares: &shares{j: e.j}, moves: moves, idle: e.idleNow()}
+	return &conflictSearch{e: e, shares: shares{j: e.j}, moves: moves, idle: e.idleNow(), tasks: map[tasktree.TaskID]*stranger{}, kinship: map[[2]tasktree.Agent]bool{}}
 }
 
 func (q *conflictSearch) close() { q.shares.close() }
 
-// but are all strangers to a task, except one agent; "": none is excepted.
-func (q *conflictSearch) but(own tasktree.Task, spares tasktree.Agent) strangers {
-	return strangers{q.e, q.moves, spares, own, q.shares, q.idle}
-}
-
 // later is a stranger's task that has changed a thing after a task did which has a share in it, or what goes when images are
 // made of the workspace; 0: none.
 func (q *conflictSearch) later(others strangers, t thing, mine share, im *images) (tasktree.TaskID, error) {
-	who, told, err := q.now.later(others, t, mine)
+	who, told, err := others.laterOwner(t, mine)
 	if err != nil {
 		return 0, err
 	}
@@ -41,13 +38,13 @@ func (q *conflictSearch) later(others strangers, t thing, mine share, im *images
 			return 0, err
 		}
 		if is.id != 0 {
-			if who, told, err = q.now.later(others, thing{obj: is.id}, mine); err != nil {
+			if who, told, err = others.laterOwner(thing{obj: is.id}, mine); err != nil {
 				return 0, err
 			}
 		}
 	}
-	if !told && !q.now.alone(others, t, mine) {
-		if who, err = q.e.laterShare(others, t, mine); err != nil {
+	if !told && !others.alone(t, mine) {
+		if who, err = others.laterShare(t, mine); err != nil {
 			return 0, err
 		}
 	}
@@ -61,21 +58,10 @@ func (q *conflictSearch) later(others strangers, t thing, mine share, im *images
 		if o, found, err := q.e.getObject(t.obj); err != nil {
 			return 0, err
 		} else if found && o.at.dir != 0 {
-			return q.e.laterShare(others, thing{at: o.at}, mine)
+			return others.laterShare(thing{at: o.at}, mine)
 		}
 	}
 	return who, nil
-}
-
-// laterShare is a stranger's task, not undone, that touched a thing later than the step's own; 0: none.
-func (e *Engine) laterShare(others strangers, t thing, mine share) (tasktree.TaskID, error) {
-	var who tasktree.TaskID
-	err := others.shares.each(t, func(id tasktree.TaskID, s share) {
-		if o, has := e.Task(id); has && others.later(&o, s, mine) && !others.idles(id, t) {
-			who = id
-		}
-	})
-	return who, err
 }
 
 // whoTouched is a task, not undone, that has touched a thing; 0: none.
@@ -91,7 +77,7 @@ func (e *Engine) whoTouched(t thing) (tasktree.TaskID, error) {
 
 // foreignTouch is what a task touched that does not move.
 type foreignTouch struct {
-	task  tasktree.Task
+	task  tasktree.TaskID
 	share share
 	of    thing
 }
@@ -124,18 +110,18 @@ func (e *Engine) resident(at spot, want OID) (resident, error) {
 // takesAway says whose work goes with what is at an entry now, when the plan puts something else there: changes of the
 // object itself, and of all below it.
 func (q *conflictSearch) takesAway(others strangers, is resident, mine share) (tasktree.TaskID, error) {
-	who, err := q.e.laterShare(others, thing{obj: is.id}, mine)
+	who, err := others.laterShare(thing{obj: is.id}, mine)
 	if err != nil || who != 0 || !is.dir {
 		return who, err
 	}
 	if q.below == nil {
-		if q.below, err = q.e.foreignBelow(others.moves); err != nil {
+		if q.below, err = q.e.foreignBelow(q.moves); err != nil {
 			return 0, err
 		}
 	}
 	for _, t := range q.below[is.id] {
-		if others.later(&t.task, t.share, mine) && !others.idles(t.task.ID, t.of) {
-			return t.task.ID, nil
+		if others.later(t.task, t.of, t.share, mine) {
+			return t.task, nil
 		}
 	}
 	return 0, nil
@@ -181,7 +167,7 @@ func (e *Engine) foreignBelow(moves map[tasktree.TaskID]bool) (map[OID][]foreign
 				dir = o.at.dir
 			}
 			for depth := 0; dir != 0 && dir != rootOID && depth < maxDepth; depth++ {
-				out[dir] = append(out[dir], foreignTouch{k, s, t})
+				out[dir] = append(out[dir], foreignTouch{k.ID, s, t})
 				o, found, err := e.getObject(dir)
 				if err != nil || !found {
 					break

@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"github.com/ttfs/ttfs/journal"
 	"github.com/ttfs/ttfs/tasktree"
 )
 
@@ -73,20 +72,16 @@ func (e *Engine) touches(id tasktree.TaskID) int {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.owned)
+	return len(r.shared)
 }
 
 // keepCount writes the count into the task. Losing it costs counting again.
 func (e *Engine) keepCount(id tasktree.TaskID, n int) {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	k, err := e.tasks.tree.Update(id, func(k *tasktree.Task) { k.Files = n })
+	_, err := e.updateTask(id, func(k *tasktree.Task) { k.Files = n })
 	if err != nil || e.opt.ReadOnly {
 		return
 	}
-	var b journal.Batch
-	b.Put(key(kTask, uint64(id)), encodeTask(&k))
-	if err := e.j.Commit(&b); err != nil {
+	if err := e.recordTask(id); err != nil {
 		e.log.Debug("the count of a task's files is not kept", "task", id, "err", err)
 	}
 }

@@ -103,9 +103,9 @@ func (e *Engine) openSeen(n *node, flags int, st *Stat) (int, error) {
 				defer e.putDir(f)
 			}
 		}
-		e.places.RLock()
+		e.places.still()
 		fd, err = e.tryOpenCached(n, flags, st)
-		e.places.RUnlock()
+		e.places.move()
 		if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
 			err = unix.ESTALE
 		}

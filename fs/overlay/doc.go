@@ -32,10 +32,11 @@
 //	  Engine.renames       write: a rename between directories; read: the removal of a directory
 //	   node.dir.mu         entries of one directory; a parent before its child, else two by node id
 //	     node.mu           content, metadata and open handles of one inode; two by node id
-//	      Engine.places    a name of an inode, and the node's place
+//	      Engine.places    a name of an inode, and the node's place; a lock for each directory
 //	       heard.mu        what the kernel keeps of a directory's names: a leaf; under Dir.mu
 //	       dirState.times  a directory's times, in a fork, while something is raised into it
-//	      Engine.tasks.mu  the tree of tasks, what each task has touched
+//	      Engine.tasks.turn who changes what the beginning of a task depends on
+//	       Engine.tasks.mu the tree of tasks, what each task has touched
 //	        Engine.objs.mu records of objects
 //	          nodes.mu     the table of nodes: places, references
 //

@@ -159,17 +159,16 @@ type Engine struct {
 	// renames excludes removals of directories, and one another, from renames that lock two directories.
 	renames sync.RWMutex
 	// movingOf are steps of moves that have changed the records of objects: theirs go before the journal's.
-	movingOf map[*step]struct{} // +checklocks:movingMu
-	movingMu sync.RWMutex
-	astray   map[OID]object // what was found at another place than its record says, by an engine that may only read; fixed once it is open
-	tasks    taskTable
-	objs     objTable
-	dirs     fdCache // those that a move or a merge comes to
-	nodes    nodeTable
-	crowd    crowd
-	// places is held for writing while a name of an inode and the node's place change together, and for reading where
-	// both are looked at together.
-	places      sync.RWMutex
+	movingOf    map[*step]struct{} // +checklocks:movingMu
+	movingMu    sync.RWMutex
+	astray      map[OID]object // what was found at another place than its record says, by an engine that may only read; fixed once it is open
+	tasks       taskTable
+	owners      ownerTable
+	objs        objTable
+	dirs        fdCache // those that a move or a merge comes to
+	nodes       nodeTable
+	crowd       crowd
+	places      places
 	copies      copyCounter
 	writers     writerTable
 	passthrough atomic.Bool

@@ -57,16 +57,6 @@ func (e *Engine) AgentBegan(a, parent tasktree.Agent, pid int) {
 	e.event("agent agent=%s parent=%s pid=%d", a, parent, pid)
 }
 
-// tellEntered writes that a task began by itself, or that a process of a task that was undone was refused. 0: neither.
-func (e *Engine) tellEntered(a tasktree.Agent, begun, fence tasktree.TaskID) {
-	switch {
-	case begun != 0:
-		e.event("task agent=%s task=%d title=%s auto=true", a, begun, autoTitle)
-	case fence != 0:
-		e.event("refused op=change agent=%s task=%d decision=fenced", a, fence)
-	}
-}
-
 // decision is the word for a verdict of the guard's; the sentence is for `.tt/why`.
 func decision(k guard.Kind) string {
 	switch k {

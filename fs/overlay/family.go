@@ -19,13 +19,14 @@ func (e *Engine) loadParents() error {
 // Durability: that of the journal's records; where the journal refuses, it holds until the next mount.
 func (e *Engine) SetParent(a, parent tasktree.Agent) {
 	t := &e.tasks
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.parents[a] == parent {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	if e.ParentOf(a) == parent {
 		return
 	}
 	var b journal.Batch
 	k := append([]byte{kParent}, a...)
+	t.mu.Lock()
 	if parent == "" {
 		delete(t.parents, a)
 		b.Delete(k)
@@ -33,6 +34,7 @@ func (e *Engine) SetParent(a, parent tasktree.Agent) {
 		t.parents[a] = parent
 		b.Put(k, []byte(parent))
 	}
+	t.mu.Unlock()
 	if e.opt.ReadOnly {
 		return
 	}
@@ -77,6 +79,7 @@ func (e *Engine) claimLines(op string, a tasktree.Agent, plan func(*tasktree.Tre
 		if err != nil {
 			return nil, err
 		}
+		t.turn.Lock() // nothing begins now under what it takes back
 		t.mu.Lock()
 		p, err := plan(t.tree)
 		all := true
@@ -90,9 +93,11 @@ func (e *Engine) claimLines(op string, a tasktree.Agent, plan func(*tasktree.Tre
 		if all {
 			t.headLocked(p.Lines())
 			t.mu.Unlock()
+			t.turn.Unlock()
 			return own, nil
 		}
 		t.mu.Unlock()
+		t.turn.Unlock()
 		e.unclaim(own)
 	}
 }

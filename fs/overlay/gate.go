@@ -193,18 +193,15 @@ func unlessMet(f func() error) error {
 	}
 }
 
-// claimAgents waits until no claim has any of the agents and claims them. Errors: Closed.
+// claimAgents waits until no claim has any of the agents and claims them, and waits for operations of theirs and of their
+// families that are under way; for those of all others a move waits when it claims paths. Errors: Closed.
 func (e *Engine) claimAgents(op string, moves bool, agents ...tasktree.Agent) (*claim, error) {
 	c := newClaim(agents...)
 	c.moves = moves
 	for before := e.gate.add(c); before != nil; before = e.gate.add(c) {
 		<-before
 	}
-	if moves {
-		e.gate.drain()
-	} else {
-		e.gate.drain(e.familyLanes(agents[0])...)
-	}
+	e.gate.drain(e.familyLanes(agents...)...)
 	if e.closed.Load() {
 		e.unclaim(c)
 		return nil, fail(op, "", Closed, nil)
@@ -213,17 +210,26 @@ func (e *Engine) claimAgents(op string, moves bool, agents ...tasktree.Agent) (*
 }
 
 // familyLanes are those of the operations that may write into a task of an agent's.
-func (e *Engine) familyLanes(a tasktree.Agent) []*lane {
+func (e *Engine) familyLanes(agents ...tasktree.Agent) (all []*lane) {
 	t := &e.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := []*lane{e.gate.agent(a)}
-	if len(t.parents) > 0 {
-		head := t.firstLocked(a)
-		for _, o := range t.tree.Agents() {
-			if l := e.gate.agent(o); t.firstLocked(o) == head && !slices.Contains(all, l) {
-				all = append(all, l)
-			}
+	add := func(a tasktree.Agent) {
+		if l := e.gate.agent(a); !slices.Contains(all, l) {
+			all = append(all, l)
+		}
+	}
+	heads := map[tasktree.Agent]bool{}
+	for _, a := range agents {
+		add(a)
+		heads[t.firstLocked(a)] = true
+	}
+	if len(t.parents) == 0 {
+		return all
+	}
+	for _, o := range t.tree.Agents() {
+		if heads[t.firstLocked(o)] {
+			add(o)
 		}
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"github.com/ttfs/ttfs/guard"
 	"github.com/ttfs/ttfs/tasktree"
 	"golang.org/x/sys/unix"
+	"sync/atomic"
 )
 
 // Handle is one open file. Its agent is who opened it: the caller of a later write may be the kernel's own thread.
@@ -19,8 +20,8 @@ type Handle struct {
 	privileged bool
 	stamp      asLeft // +checklocks:node.mu the file when its last change was told to the guard
 	// rewrites: the handle opened a window of rewriting.
-	rewrites bool   // +checklocks:node.mu
-	armed    *armed // +checklocks:taskTable.mu what it could change since a move
+	rewrites bool                  // +checklocks:node.mu
+	armed    atomic.Pointer[armed] // what it could change since a move; changed by who holds taskTable.turn
 	watch    unseenState
 	ended    func() // called when nothing is left of it; nil: nobody asks
 }

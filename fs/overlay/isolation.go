@@ -73,8 +73,8 @@ func (e *Engine) Isolate(a tasktree.Agent, m Isolation) (was Isolation, err erro
 	if m != IsolateNone && m.rank() == 0 {
 		return "", fail("isolation", string(m), Invalid, nil)
 	}
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
+	e.tasks.turn.Lock()
+	defer e.tasks.turn.Unlock()
 	all := isolations{}
 	if old := e.isolated.Load(); old != nil {
 		all = maps.Clone(*old)

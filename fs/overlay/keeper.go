@@ -149,8 +149,7 @@ func (e *Engine) resettle(n *node) bool {
 	}
 	e.setOID(n, id)
 	if e.inHold(id, n.key) {
-		e.places.Lock()
-		defer e.places.Unlock()
+		defer e.places.lock(nil, nil).unlock()
 		e.held(n, id)
 		return true
 	}
@@ -182,8 +181,9 @@ func (e *Engine) seenAgain(up *node, name string, k inoKey) bool {
 		return false
 	}
 	defer e.putDir(f)
-	e.places.RLock()
-	defer e.places.RUnlock()
+	names := e.places.at(up)
+	names.RLock()
+	defer names.RUnlock()
 	var st Stat
 	if statAt(f.fd, name, &st) != nil || keyOf(&st) != k {
 		return false

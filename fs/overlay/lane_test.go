@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttfs/ttfs/tasktree"
+	"golang.org/x/sys/unix"
 )
 
 // soon fails unless something closes before long.
@@ -257,11 +258,13 @@ func TestBeginWaitsForItsOwn(t *testing.T) {
 	soon(t, "the sub-agent's task", sub)
 }
 
-// TestMoveWaitsForAll has an operation under way when a move begins, which reads its tasks' images when that has ended; and one
-// more when it claims its paths.
+// TestMoveWaitsForAll has an operation of another agent under way when a move begins. What that puts into the moved task, as it
+// does with what the task's agent has written unseen, is moved as well. A claim of paths by itself waits for it, too.
 func TestMoveWaitsForAll(t *testing.T) {
 	s := newStand(t, 1)
 	s.must(s.create("file", "1", 0o644))
+	s.must(s.create("late", "1", 0o644))
+	before := s.snapshot(true)
 	s.begin("one")
 	s.must(s.rewrite("file", "2"))
 	spots := func() bool {
@@ -279,11 +282,22 @@ func TestMoveWaitsForAll(t *testing.T) {
 	moved := during(func() { s.undo() })
 	until(t, "the move waits", func() bool { return l.gen.Load() != gen })
 	notYet(t, "an operation is under way", moved)
-	if spots() {
-		t.Error("a move has claimed paths by images that an operation may still change")
+	late := s.puts("late", "2")
+	held := false
+	s.point = func(string) error {
+		for _, c := range s.e.gate.list() {
+			_, has := c.nodes[late]
+			held = held || has
+		}
+		return nil
 	}
 	op.leave()
 	soon(t, "the move", moved)
+	s.point = nil
+	s.check("after the undo", before)
+	if !held {
+		t.Error("what the operation put into the task was moved, but not claimed")
+	}
 	s.redo()
 
 	own, err := s.e.claimAgents("test", true, s.agent)
@@ -302,4 +316,26 @@ func TestMoveWaitsForAll(t *testing.T) {
 	op.leave()
 	soon(t, "the claim", claims)
 	s.e.unclaim(own)
+}
+
+// puts does to a file what an operation under way does that finds it written to unseen, by the stand's agent.
+func (s *stand) puts(path, content string) inoKey {
+	s.t.Helper()
+	id, err := s.walk(path)
+	s.must(err)
+	n, err := s.e.pin(id)
+	s.must(err)
+	defer s.e.unpin(n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ch, err := s.e.begin(s.caller())
+	s.must(err)
+	fd, err := s.e.openNode(n, unix.O_RDWR)
+	s.must(err)
+	defer unix.Close(fd)
+	s.must(ch.content(n, fd, 0, 1<<62))
+	s.must(ch.commit())
+	_, err = unix.Pwrite(fd, []byte(content), 0)
+	s.must(err)
+	return n.key
 }

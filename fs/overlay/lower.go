@@ -108,9 +108,7 @@ func (v *view) number(r *ref) (OID, error) {
 // numberLive numbers an inode that was just seen at a place, unless it has a number. It is in the journal when it returns.
 func (e *Engine) numberLive(st *Stat, at spot) (OID, error) {
 	// The node is what all who number a file lock.
-	e.places.RLock()
 	n := e.intern(nil, "", st, false)
-	e.places.RUnlock()
 	defer e.unpin(n)
 	var mu sync.Locker = &e.objs.mu
 	give := e.newOIDLocked

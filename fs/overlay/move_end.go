@@ -61,10 +61,10 @@ func (m *mover) finish() error {
 	if err := e.point("end"); err != nil {
 		return storeError("end a move", err)
 	}
+	defer e.forgetRuns()
 	t := &e.tasks
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var b journal.Batch
+	t.mu.Lock()
 	left := m.leftLocked()
 	for id, k := range left {
 		b.Put(key(kTask, uint64(id)), encodeTask(&k))
@@ -72,6 +72,7 @@ func (m *mover) finish() error {
 	for _, l := range p.Lines() {
 		putActive(&b, t.tree, l.Agent, l.To)
 	}
+	t.mu.Unlock()
 	skipped := newImages()
 	for task, things := range m.skip {
 		im, err := e.readImages(task)
@@ -98,20 +99,35 @@ func (m *mover) finish() error {
 	}
 	m.ended = true
 	e.dropCopies(skipped)
-	for id, k := range left {
-		delete(t.runs, id)
-		if _, err := t.tree.Update(id, func(old *tasktree.Task) { *old = k }); err != nil {
-			return treeError("move", err)
-		}
-	}
-	for _, l := range p.Lines() {
-		delete(t.runs, l.From)
-		if err := t.tree.SetActive(l.Agent, l.To); err != nil {
-			return treeError("move", err)
-		}
+	if err := m.leave(left); err != nil {
+		return err
 	}
 	if e.opt.Power {
 		return storeError("end a move", e.j.Sync())
+	}
+	return nil
+}
+
+// leave makes in memory what finish has recorded.
+func (m *mover) leave(left map[tasktree.TaskID]tasktree.Task) error {
+	t := &m.e.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, k := range left {
+		t.endRun(id)
+		_, err := t.tree.Update(id, func(old *tasktree.Task) {
+			k.Incomplete = k.Incomplete || old.Incomplete // since it was recorded; who marks it records it again
+			*old = k
+		})
+		if err != nil {
+			return treeError("move", err)
+		}
+	}
+	for _, l := range m.plan.Lines() {
+		t.endRun(l.From)
+		if err := t.tree.SetActive(l.Agent, l.To); err != nil {
+			return treeError("move", err)
+		}
 	}
 	return nil
 }

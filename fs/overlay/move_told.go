@@ -45,8 +45,7 @@ func (s *step) replace(n *node, o *object) {
 	if !inHold && o.at.dir != 0 {
 		parent = s.dirNode(o.at.dir, 0)
 	}
-	e.places.Lock()
-	defer e.places.Unlock()
+	defer e.places.lock(nil, parent).unlock()
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
 	n.oid, n.asked, n.held = o.id, true, inHold && n.dir == nil

@@ -68,14 +68,15 @@ func (e *Engine) lookupAt(d *node, fd int, name string) (out Entry, err error) {
 	if name == "." || name == ".." {
 		return Entry{}, unix.ENOENT
 	}
-	e.places.RLock()
+	names := e.places.at(d)
+	names.RLock()
 	if err = statAt(fd, name, &out.Stat); err == nil && !e.sameDevice(&out.Stat) {
 		err = unix.EXDEV
 	}
 	if err == nil {
 		n = e.intern(d, name, &out.Stat, false)
 	}
-	e.places.RUnlock()
+	names.RUnlock()
 	if err != nil {
 		return Entry{}, err
 	}

@@ -74,7 +74,8 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 	if err := m.apply(f, linked != nil); err != nil {
 		return out, nil, err
 	}
-	e.places.RLock()
+	names := e.places.at(d)
+	names.RLock()
 	if m.made >= 0 {
 		err = statAt(m.made, "", &out.Stat)
 	} else {
@@ -83,7 +84,7 @@ func (e *Engine) makeIn(c Caller, d *node, name string, linked *node, f func(m *
 	if err == nil {
 		n = e.intern(d, name, &out.Stat, linked == nil)
 	}
-	e.places.RUnlock()
+	names.RUnlock()
 	if err != nil {
 		return out, nil, err
 	}

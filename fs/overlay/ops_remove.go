@@ -35,7 +35,8 @@ func (e *Engine) look(dir *node, fd int, name string) (*removal, error) {
 	if err := e.bring(dir, fd, name); err != nil {
 		return nil, err
 	}
-	e.places.RLock()
+	names := e.places.at(dir)
+	names.RLock()
 	err := statAt(fd, name, &r.st)
 	if err == nil && !e.sameDevice(&r.st) {
 		err = unix.EXDEV
@@ -43,7 +44,7 @@ func (e *Engine) look(dir *node, fd int, name string) (*removal, error) {
 	if err == nil {
 		r.n = e.intern(dir, name, &r.st, false)
 	}
-	e.places.RUnlock()
+	names.RUnlock()
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +176,9 @@ func (r *removal) apply(e *Engine) error {
 		return err
 	}
 	r.keep(e)
-	e.places.Lock()
-	defer e.places.Unlock()
+	names := e.places.at(r.dir)
+	names.Lock()
+	defer names.Unlock()
 	defer r.dir.steady()()
 	switch {
 	case r.fate == fateHold:
@@ -198,7 +200,7 @@ func (r *removal) apply(e *Engine) error {
 	return nil
 }
 
-// held moves a node to its name in hold. Preconditions: places is held for writing.
+// held moves a node to its name in hold. Preconditions: places is held for writing, of the directory that it was in.
 func (e *Engine) held(n *node, id OID) {
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()

@@ -170,13 +170,13 @@ func (r *renaming) do(c Caller) (err error) {
 	if r.b != nil && r.flags&RenameExchange == 0 {
 		r.b.keep(e)
 	}
-	e.places.Lock()
+	names := e.places.lock(r.from, r.to)
 	if r.flags&RenameWhiteout != 0 {
 		err = asCaller(c, r.apply)
 	} else {
 		err = r.apply()
 	}
-	e.places.Unlock()
+	names.unlock()
 	if err == nil {
 		r.learn(&c, from, to)
 	}

@@ -1,64 +1,109 @@
 package overlay
 
-import "github.com/ttfs/ttfs/tasktree"
+import (
+	"hash/maphash"
+	"sync"
 
-// Most conflicts are with what somebody is at just now, and most moves that are not refused are of what nobody else has touched
-// since. Both show by the runs of the tasks under way, in memory, without a look at all tasks that ever had a share in a thing.
+	"github.com/ttfs/ttfs/tasktree"
+)
 
-// mostOwners is the number of tasks under way above which the shares are looked at, which takes as long as to ask so many runs.
-const mostOwners = 100
-
-// owners are the runs of all tasks under way; none when these are too many to be asked. What is claimed changes its owner no more while it is.
-type owners struct {
-	e    *Engine
-	runs []*run
+// ownerTable has, of what tasks under way have touched, the task that was the last to. What is not in it may have been touched
+// by anybody. It is asked and changed for each change of everybody's, so it is many small tables; their locks are leaves.
+type ownerTable struct {
+	shards [64]ownerShard
 }
 
-func (e *Engine) owners() owners {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	o := owners{e: e}
-	if len(e.tasks.runs) > mostOwners {
-		return o
-	}
-	for _, r := range e.tasks.runs {
-		o.runs = append(o.runs, r)
-	}
-	return o
+type ownerShard struct {
+	mu sync.Mutex
+	of map[thing]tasktree.TaskID // +checklocks:mu
 }
 
-// of is the task under way that was the last to touch a thing; 0: none is known.
-func (o owners) of(t thing) tasktree.TaskID {
-	for _, r := range o.runs {
-		if own, _ := r.owns(t); own {
-			return r.id
+var ownerSeed = maphash.MakeSeed()
+
+func (o *ownerTable) shard(t thing) *ownerShard {
+	return &o.shards[maphash.Comparable(ownerSeed, t)%uint64(len(o.shards))]
+}
+
+// of is the task that was the last to touch a thing; 0: none is known. What is claimed changes its owner no more while it is.
+func (o *ownerTable) of(t thing) tasktree.TaskID {
+	s := o.shard(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of[t]
+}
+
+// set makes a task the owner; 0: nobody is.
+func (o *ownerTable) set(t thing, id tasktree.TaskID) {
+	s := o.shard(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case id == 0:
+		delete(s.of, t)
+	case s.of == nil:
+		s.of = map[thing]tasktree.TaskID{t: id}
+	default:
+		s.of[t] = id
+	}
+}
+
+// leave makes a task the owner no more; another one stays it.
+func (o *ownerTable) leave(t thing, id tasktree.TaskID) {
+	s := o.shard(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[t] == id {
+		delete(s.of, t)
+	}
+}
+
+// forget takes out all that tasks own which are not under way any more.
+func (o *ownerTable) forget(ended []*run) {
+	for _, r := range ended {
+		r.mu.Lock()
+		all := r.shared
+		r.shared = nil
+		r.mu.Unlock()
+		for t := range all {
+			o.leave(t, r.id)
 		}
 	}
-	return 0
 }
 
-// later is a stranger's task that touched a thing later than the step's own, as laterShare, if that can be told by the owner.
-func (o owners) later(others strangers, t thing, mine share) (who tasktree.TaskID, told bool, err error) {
-	id := o.of(t)
-	k, has := o.e.Task(id)
-	if !has || others.spared(&k) {
-		return 0, false, nil
+// owns says whether a run was the last to touch a thing, and whether it may have a share in it already.
+func (e *Engine) owns(r *run, t thing) (own, shared bool) {
+	if r.id != 0 && e.owners.of(t) == r.id {
+		return true, true
 	}
-	v, found, err := o.e.j.Get(t.key(id))
-	if err != nil || !found {
-		return 0, false, storeError("look for conflicts", err)
-	}
-	s, err := decodeShare(v)
-	if err != nil {
-		return 0, false, fail("look for conflicts", "", Damaged, err)
-	}
-	if others.later(&k, s, mine) && !others.idles(id, t) {
-		return id, true, nil
-	}
-	return 0, false, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, had := r.shared[t]
+	return false, had || !r.whole
 }
 
-// alone says that nobody has touched a thing since the step's own task did, which touched it once: mine is its share in it.
-func (o owners) alone(others strangers, t thing, mine share) bool {
-	return mine.first == mine.last && o.of(t) == others.own.ID
+// own makes a run the owner of things, and nobody else; nil: they have no owner.
+func (e *Engine) own(r *run, things []thing) {
+	var id tasktree.TaskID
+	if r != nil {
+		id = r.id
+		r.shares(things...)
+	}
+	for _, t := range things {
+		e.owners.set(t, id)
+	}
+}
+
+// shares says that a run has a share in things, be it the last to have touched them or not.
+func (r *run) shares(things ...thing) {
+	if len(things) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shared == nil {
+		r.shared = map[thing]struct{}{}
+	}
+	for _, t := range things {
+		r.shared[t] = struct{}{}
+	}
 }

@@ -47,8 +47,8 @@ func TestOwners(t *testing.T) {
 				if remounted {
 					s.reopen()
 				}
-				if known := len(s.e.owners().runs); (known == 0) != remounted {
-					t.Fatalf("remounted %v: %d tasks under way are known", remounted, known)
+				if known := s.e.owners.known(); (known == 0) != remounted {
+					t.Fatalf("remounted %v: of %d things an owner is known", remounted, known)
 				}
 				_, err := s.e.Undo("one", MoveOptions{})
 				if errors.Is(err, Conflict) != c.conflict || err != nil && !c.conflict {
@@ -60,4 +60,35 @@ func TestOwners(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestOwnersAreForgotten: what a task owned is out of the table when the agent has gone on, and what others own is not.
+func TestOwnersAreForgotten(t *testing.T) {
+	s := newStand(t, 1)
+	s.must(s.create("f", "0", 0o644))
+	one, other := s.beside("one"), s.beside("other")
+	for i := range 3 {
+		s.must(one.rewrite("f", "1"))
+		s.must(other.create("g", "2", 0o644))
+		before := s.e.owners.known()
+		for _, w := range []*stand{one, other} {
+			_, err := s.e.BeginTask(w.agent, "next")
+			s.must(err)
+		}
+		if after := s.e.owners.known(); before == 0 || after > 2 { // of the root, which s owns
+			t.Fatalf("round %d: of %d things an owner was known, and of %d when their tasks had ended", i, before, after)
+		}
+		s.must(other.unlink("g"))
+	}
+}
+
+// known is how many things have an owner.
+func (o *ownerTable) known() (n int) {
+	for i := range o.shards {
+		s := &o.shards[i]
+		s.mu.Lock()
+		n += len(s.of)
+		s.mu.Unlock()
+	}
+	return n
 }

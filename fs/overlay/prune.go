@@ -314,7 +314,7 @@ func (e *Engine) dropTask(id tasktree.TaskID, swaps uint64, files int, im *image
 		return false, storeError("prune", err)
 	}
 	_, err = t.tree.Update(id, func(was *tasktree.Task) { *was = k })
-	delete(t.runs, id)
+	t.endRun(id)
 	e.pruned.Store(id, struct{}{})
 	e.forgetView()
 	e.count.pruned.Add(1)
@@ -335,9 +335,7 @@ func (e *Engine) forgetView() {
 
 // touchTask notes that a task is in use, which keeps it from being pruned for its age. A move that is taken back leaves it.
 func (e *Engine) touchTask(b *journal.Batch, id tasktree.TaskID) {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	k, err := e.tasks.tree.Update(id, func(k *tasktree.Task) { k.Touched = e.clock() })
+	k, err := e.updateTask(id, func(k *tasktree.Task) { k.Touched = e.clock() })
 	if err == nil {
 		b.Put(key(kTask, uint64(id)), encodeTask(&k))
 	}
@@ -348,19 +346,23 @@ const touchedEvery = 10 * time.Minute
 
 // keepTouched writes down when the tasks that go on were last written to. Losing it makes them look older by touchedEvery.
 func (e *Engine) keepTouched() error {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
 	t := &e.tasks
-	var b journal.Batch
+	var touched []tasktree.TaskID
+	t.mu.Lock()
 	for a, at := range t.written {
 		k, has := t.tree.Get(t.tree.Active(a))
 		if !has || k.Sealed || at.Sub(k.Active()) < touchedEvery {
 			continue
 		}
-		k, err := t.tree.Update(k.ID, func(k *tasktree.Task) { k.Touched = at })
-		if err == nil {
-			b.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
+		if _, err := t.tree.Update(k.ID, func(k *tasktree.Task) { k.Touched = at }); err == nil {
+			touched = append(touched, k.ID)
 		}
 	}
-	return storeError("note when tasks were written to", e.j.Commit(&b))
+	t.mu.Unlock()
+	for _, id := range touched {
+		if err := e.recordTask(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }

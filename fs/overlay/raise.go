@@ -307,8 +307,9 @@ func (e *Engine) bringLink(dir *node, name string, st *Stat) (linked bool, err e
 
 // internLow is the node of something in the lower that was just seen, pinned.
 func (e *Engine) internLow(dir *node, name string, low *ref, st *Stat) *node {
-	e.places.RLock()
-	defer e.places.RUnlock()
+	names := e.places.at(dir)
+	names.RLock()
+	defer names.RUnlock()
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
 	k := keyOf(st)

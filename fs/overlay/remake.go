@@ -117,7 +117,7 @@ func (e *Engine) making(op string, own *claim, k tasktree.Task, im *images) (*mo
 		k.Title = string(r[:57]) + "..."
 	}
 	tree, a := e.tasks.tree, k.Agent
-	k.ID, k.Parent, k.Under, k.Sealed = tree.Next(), tree.Active(a), e.tasks.underLocked(a), true
+	k.ID, k.Parent, k.Under, k.Sealed = tree.Reserve(), tree.Active(a), e.tasks.underLocked(a), true
 	k.Started = e.clock()
 	k.Ended = k.Started
 	m := &mover{e: e, own: own, made: k.ID, makes: im, seen: newImages()}

@@ -107,7 +107,7 @@ func (e *Engine) overtaken(a tasktree.Agent, back *tasktree.Plan, now *view, pat
 		q.moves[s.Task] = true
 	}
 	for _, t := range look {
-		who, err := e.laterShare(q.but(tasktree.Task{Agent: back.Agent}, a), t, since)
+		who, err := q.but(tasktree.Task{Agent: back.Agent}, a).laterShare(t, since)
 		if err != nil {
 			return err
 		}

@@ -97,26 +97,10 @@ func (e *Engine) nextSeq() (uint64, error) {
 	return c.next - 1, nil
 }
 
-// owns says whether a run was the last to touch a thing, and whether it may have a share in it already.
-func (r *run) owns(t thing) (own, shared bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	own, had := r.owned[t]
-	return own, had || !r.whole
-}
-
-func (r *run) setOwned(t thing, own bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, had := r.owned[t]; had || own {
-		r.owned[t] = own
-	}
-}
-
 // touch gives the change's task a share in a thing, unless it owns it already. Preconditions: the lock is held under
 // which the thing is changed.
 func (ch *change) touch(t thing) error {
-	own, shared := ch.run.owns(t)
+	own, shared := ch.e.owns(ch.run, t)
 	if own {
 		return nil
 	}
@@ -146,29 +130,6 @@ func (ch *change) touch(t thing) error {
 	ch.b.Put(k, s.encode())
 	ch.owns = append(ch.owns, t)
 	return nil
-}
-
-// own makes a run the owner of things, and nobody else.
-func (e *Engine) own(r *run, things []thing) {
-	if len(things) == 0 {
-		return
-	}
-	e.tasks.mu.Lock()
-	others := make([]*run, 0, len(e.tasks.runs))
-	for _, o := range e.tasks.runs {
-		if o != r {
-			others = append(others, o)
-		}
-	}
-	e.tasks.mu.Unlock()
-	for _, t := range things {
-		if r != nil {
-			r.setOwned(t, true)
-		}
-		for _, o := range others {
-			o.setOwned(t, false)
-		}
-	}
 }
 
 // things are what a task's images are of. The metadata of a directory alone is none: it changes with every entry.

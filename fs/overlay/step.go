@@ -23,6 +23,10 @@ type step struct {
 	kept  map[OID]stepFD
 	looks []*looking
 	near  nearDir
+	last  struct { // the directory that inodeOf was asked for last
+		id  OID
+		key inoKey
+	}
 	// sure: the workspace is what have says, where the step has not changed it: it was prepared, and nothing of it has failed.
 	sure bool
 	// objects are the records read or changed in this step, by number.
@@ -259,8 +263,11 @@ func (s *step) park(at spot, id OID) error {
 	} else if err != nil || keyOf(&st) != o.key {
 		return nil // it is gone already, or what is there came around the mount and is not ours to move
 	}
-	e.places.Lock() // who looks for it meanwhile finds it
-	defer e.places.Unlock()
+	in, err := s.inodeOf(at.dir)
+	if err != nil {
+		return err
+	}
+	defer e.lockMove(in, false).unlock() // who looks for it meanwhile finds it
 	err = renameAt(fd, at.name, e.hold, holdName(id), unix.RENAME_NOREPLACE)
 	if err == unix.EEXIST && o.kind != unix.S_IFDIR && e.inHold(id, o.key) {
 		err = unlinkAt(fd, at.name, 0)
@@ -303,8 +310,11 @@ func (s *step) put(at spot, id OID, again bool) error {
 		return err
 	}
 	defer letGo()
-	e.places.Lock() // who looks for it meanwhile finds it
-	defer e.places.Unlock()
+	in, err := s.inodeOf(at.dir)
+	if err != nil {
+		return err
+	}
+	defer e.lockMove(in, o.kind == unix.S_IFDIR && from != e.hold).unlock() // who looks for it meanwhile finds it
 	if o.kind == unix.S_IFDIR || from == e.hold && !again {
 		err = renameAt(from, name, fd, at.name, unix.RENAME_NOREPLACE)
 	} else {

@@ -155,3 +155,15 @@ func (s *step) openNow(id OID, flags int, st *Stat) (int, error) {
 	}
 	return fd, nil
 }
+
+// inodeOf is the inode of a directory.
+func (s *step) inodeOf(id OID) (inoKey, error) {
+	if s.last.id != id {
+		o, _, err := s.e.getObject(id)
+		if err != nil {
+			return inoKey{}, err
+		}
+		s.last.id, s.last.key = id, o.key
+	}
+	return s.last.key, nil
+}

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,6 +18,10 @@ const autoTitle = "automatic"
 
 // taskTable is the tree, and what each task that can still be written to has touched.
 type taskTable struct {
+	// turn is held by who changes on whose sub-agent an agent is, or what was kept of files that are open across a move, and
+	// records that, for as long as this takes; and by who begins a task that depends on either. A move takes it for its plan.
+	turn sync.Mutex
+	// mu is for what is in memory, for which everybody asks with every change.
 	mu       sync.Mutex
 	tree     *tasktree.Tree                    // +checklocks:mu
 	runs     map[tasktree.TaskID]*run          // +checklocks:mu
@@ -26,6 +31,27 @@ type taskTable struct {
 	// heading is where the agents of moves under way are before and after them, however they end: a task that they have then,
 	// too.
 	heading map[tasktree.Agent]tasktree.TaskID // +checklocks:mu
+	ended   []*run                             // +checklocks:mu of which there may still be owners
+}
+
+// endRun forgets what a task has touched, which is not written to any more; forgetRuns does the rest.
+//
+// +checklocks:t.mu
+func (t *taskTable) endRun(id tasktree.TaskID) {
+	if r := t.runs[id]; r != nil {
+		delete(t.runs, id)
+		t.ended = append(t.ended, r)
+	}
+}
+
+// forgetRuns takes what tasks own that are not under way any more out of the table of owners, which lasts as long as they
+// touched much. Preconditions: tasks.mu is not held.
+func (e *Engine) forgetRuns() {
+	e.tasks.mu.Lock()
+	ended := e.tasks.ended
+	e.tasks.ended = nil
+	e.tasks.mu.Unlock()
+	e.owners.forget(ended)
 }
 
 // run is what the active task of an agent has touched: a touch is recorded once.
@@ -37,14 +63,14 @@ type run struct {
 	entries  map[OID]map[string]struct{} // +checklocks:mu
 	metas    map[OID]struct{}            // +checklocks:mu
 	contents map[OID]*covered            // +checklocks:mu
-	// owned has what the task has touched since it is known here: true while nobody else did after it.
-	owned map[thing]bool // +checklocks:mu
-	// whole says that the task began here: what owned has not, it never touched.
+	// shared has what the task has touched since it is known here.
+	shared map[thing]struct{} // +checklocks:mu
+	// whole says that the task began here: what shared has not, it never touched.
 	whole bool
 }
 
 func newRun(id tasktree.TaskID, a tasktree.Agent) *run {
-	return &run{id: id, agent: a, entries: map[OID]map[string]struct{}{}, metas: map[OID]struct{}{}, contents: map[OID]*covered{}, owned: map[thing]bool{}}
+	return &run{id: id, agent: a, entries: map[OID]map[string]struct{}{}, metas: map[OID]struct{}{}, contents: map[OID]*covered{}}
 }
 
 func (r *run) hasEntry(d OID, name string) bool {
@@ -219,31 +245,50 @@ func (e *Engine) enter(c Caller) (*run, error) {
 	if err := e.MayChange("change", c.Agent); err != nil {
 		return nil, err
 	}
+	r, err := e.entered(c)
+	if r == nil && err == nil {
+		r, err = e.enterNew(c)
+	}
+	if errors.Is(err, Fenced) {
+		e.event("refused op=change agent=%s task=%d decision=fenced", c.Agent, c.Entered)
+	}
+	return r, err
+}
+
+// enterNew is entered where a task is to begin, unless one has begun meanwhile.
+func (e *Engine) enterNew(c Caller) (r *run, err error) {
+	var begun *run
+	defer func() { e.began(begun, true) }()
+	e.tasks.turn.Lock()
+	defer e.tasks.turn.Unlock()
+	if r, err = e.entered(c); r == nil && err == nil {
+		begun, err = e.beginTask(c.Agent, autoTitle, true, true)
+		r = begun
+	}
+	return r, err
+}
+
+// entered is the run for a caller's change; nil: none can be written to, and a task is to begin. Errors: as of enter.
+func (e *Engine) entered(c Caller) (*run, error) {
 	t := &e.tasks
-	var begun, fence tasktree.TaskID
-	defer func() { e.tellEntered(c.Agent, begun, fence) }()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.Entered != 0 && t.tree.Left(c.Entered) {
 		if k, has := t.tree.Get(c.Entered); has && k.Agent == c.Agent {
-			fence = c.Entered
 			return nil, fail("change", fmt.Sprintf("task %d", c.Entered), Fenced, nil)
 		}
 	}
-	now := e.clock()
 	id := t.tree.Active(c.Agent)
 	k, has := t.tree.Get(id)
-	last := t.written[c.Agent]
-	t.written[c.Agent] = now
-	idle := has && k.Auto && !t.explicit[c.Agent] && !last.IsZero() && now.Sub(last) > autoPause &&
-		len(e.writers.of(c.Agent)) == 0 // what they write would have no image in a new task
-	if !has || k.Sealed || idle {
-		var err error
-		if id, err = e.beginLocked(c.Agent, autoTitle, true); err != nil {
-			return nil, err
-		}
-		begun = id
+	if !has || k.Sealed {
+		return nil, nil
 	}
+	now, last := e.clock(), t.written[c.Agent]
+	if k.Auto && !t.explicit[c.Agent] && !last.IsZero() && now.Sub(last) > autoPause &&
+		len(e.writers.of(c.Agent)) == 0 { // what they write would have no image in a new task
+		return nil, nil
+	}
+	t.written[c.Agent] = now
 	return e.runLocked(id, c.Agent)
 }
 
@@ -284,94 +329,4 @@ func (e *Engine) readRun(id tasktree.TaskID, a tasktree.Agent) (*run, error) {
 	}
 	r.has(im)
 	return r, nil
-}
-
-// BeginTask begins a task of an agent: a child of its active task, which is sealed. Errors: what the journal says;
-// nothing has changed then. Durability: that of the journal's records.
-func (e *Engine) BeginTask(a tasktree.Agent, title string) (tasktree.TaskID, error) {
-	if e.opt.ReadOnly {
-		return 0, fail("task", "", ReadOnly, nil)
-	}
-	// What the agent does meanwhile waits: what its passthrough writers do must fall into one task or the other.
-	own, err := e.claimAgents("task", false, a)
-	if err != nil {
-		return 0, err
-	}
-	defer e.unclaim(own)
-	e.settleAll(a, taskEnds)
-	e.tasks.mu.Lock()
-	id, err := e.beginLocked(a, title, false)
-	e.tasks.mu.Unlock()
-	if err != nil {
-		e.captureAgain(a)
-		return 0, err
-	}
-	e.captureAgain(a)
-	e.event("task agent=%s task=%d title=%s", a, id, quoted(title))
-	return id, nil
-}
-
-func (e *Engine) beginLocked(a tasktree.Agent, title string, auto bool) (tasktree.TaskID, error) {
-	t := &e.tasks
-	parent := t.tree.Active(a)
-	now := e.clock()
-	k := tasktree.Task{ID: t.tree.Next(), Parent: parent, Agent: a, Title: title, Auto: auto, Started: now}
-	k.Under = t.underLocked(a)
-	if auto {
-		k.Over = t.tree.Last(a, parent)
-	}
-	var b journal.Batch
-	old, had := t.tree.Get(parent)
-	if had && old.Ended.IsZero() {
-		old.Ended = now
-	}
-	old.Sealed = true
-	if had {
-		b.Put(key(kTask, uint64(parent)), encodeTask(&old))
-	}
-	b.Put(key(kTask, uint64(k.ID)), encodeTask(&k))
-	var v, c enc
-	v.u(uint64(k.ID))
-	b.Put(append([]byte{kActive}, a...), v.b)
-	c.u(uint64(k.ID))
-	b.Put(append(key(kLast, uint64(parent)), a...), c.b)
-	armed := e.attachArmed(&b, a, k.ID)
-	if err := e.j.CommitFreeing(&b); err != nil { // of a removal, it may be
-		return 0, storeError("begin a task", err)
-	}
-	if had {
-		if _, err := t.tree.Update(parent, func(p *tasktree.Task) { p.Sealed, p.Ended = true, old.Ended }); err != nil {
-			return 0, treeError("task", err)
-		}
-	}
-	if err := t.tree.Add(k); err != nil {
-		return 0, treeError("task", err)
-	}
-	if err := t.tree.SetActive(a, k.ID); err != nil {
-		return 0, treeError("task", err)
-	}
-	if !auto {
-		t.explicit[a] = true
-	}
-	t.runs[k.ID] = newRun(k.ID, a)
-	t.runs[k.ID].whole = true
-	disarm(t.runs[k.ID], armed)
-	delete(t.runs, parent)
-	e.count.tasks.Add(1)
-	return k.ID, nil
-}
-
-// markIncomplete writes into the task that a before-image of it was not kept.
-func (e *Engine) markIncomplete(id tasktree.TaskID) {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	k, err := e.tasks.tree.Update(id, func(k *tasktree.Task) { k.Incomplete = true })
-	if err != nil {
-		return
-	}
-	var b journal.Batch
-	b.Put(key(kTask, uint64(id)), encodeTask(&k))
-	if err := e.j.Commit(&b); err != nil {
-		e.log.Warn("the mark of an incomplete task could not be kept; it is in memory only", "task", id, "err", err)
-	}
 }

@@ -65,3 +65,10 @@ func (e *Engine) Agents() []tasktree.Agent {
 	defer e.tasks.mu.Unlock()
 	return e.tasks.tree.Agents()
 }
+
+// updateTask changes a task in memory, and gives it as it is then.
+func (e *Engine) updateTask(id tasktree.TaskID, f func(*tasktree.Task)) (tasktree.Task, error) {
+	e.tasks.mu.Lock()
+	defer e.tasks.mu.Unlock()
+	return e.tasks.tree.Update(id, f)
+}

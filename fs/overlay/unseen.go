@@ -152,7 +152,7 @@ func (ch *change) unseenBy(n *node, h *Handle, from, to int64) error {
 	}
 	w := wrote{h, r, thing{obj: id}, st}
 	ch.wrote = append(ch.wrote, w)
-	if own, _ := r.owns(w.t); own {
+	if own, _ := ch.e.owns(r, w.t); own {
 		return nil // and after it touched it, nobody else has
 	}
 	t := &firsts{run: r}
@@ -160,7 +160,7 @@ func (ch *change) unseenBy(n *node, h *Handle, from, to int64) error {
 	if err := ch.contentOf(t, n, h.fd, from, to); err != nil {
 		return err
 	}
-	ch.run.setOwned(w.t, false)
+	ch.e.owners.leave(w.t, ch.run.id)
 	return ch.e.touchAgain(&ch.b, r.id, w.t)
 }
 
@@ -206,15 +206,6 @@ func (w *wrote) told() {
 	w.h.watch.setIdle(0)
 	if w.r != nil {
 		w.r.shares(w.t)
-	}
-}
-
-// shares says that a run has a share in a thing, be it the last to have touched it or not.
-func (r *run) shares(t thing) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.owned[t] {
-		r.owned[t] = false
 	}
 }
 
@@ -265,7 +256,7 @@ func (e *Engine) settleUnseen(h *Handle, when settling) error {
 	if err != nil || id == 0 {
 		return err
 	}
-	own, _ := r.owns(thing{obj: id})
+	own, _ := e.owns(r, thing{obj: id})
 	idle := h.watch.idleIn() == r.id
 	if own && !idle {
 		return nil

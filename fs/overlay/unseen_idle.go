@@ -19,7 +19,7 @@ func (e *Engine) untouch(h *Handle, r *run, id OID) error {
 		return storeError("forget an image", err)
 	}
 	h.watch.setIdle(0)
-	r.forgets(id)
+	e.forgets(r, id)
 	e.dropCopies(im)
 	return nil
 }
@@ -36,12 +36,13 @@ func (e *Engine) imagesOf(task tasktree.TaskID, id OID) (*images, error) {
 }
 
 // forgets takes an object's content and metadata out of what a run has touched.
-func (r *run) forgets(id OID) {
+func (e *Engine) forgets(r *run, id OID) {
+	e.owners.leave(thing{obj: id}, r.id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.contents, id)
 	delete(r.metas, id)
-	delete(r.owned, thing{obj: id})
+	delete(r.shared, thing{obj: id})
 }
 
 // has puts images back into what a run has touched.

@@ -20,11 +20,11 @@ func (e *Engine) settle(h *Handle, when settling) {
 	}
 }
 
-// unseenMoves tells, before a move looks for conflicts, what agents that do not move have written unseen. Preconditions: what
-// the move changes is claimed.
+// unseenMoves tells, before a move looks for conflicts, what agents that do not move have written unseen to what it
+// changes; to anything, if that is not claimed yet.
 func (e *Engine) unseenMoves(own *claim) error {
 	for _, h := range e.writers.everybody() {
-		if _, moves := own.agents[h.agent]; moves {
+		if _, moves := own.agents[h.agent]; moves || own.paths != nil && !own.paths.meets(e, h.agent, target{n: h.n}) {
 			continue
 		}
 		if err := e.unseenMove(own, h.n); err != nil {
@@ -86,7 +86,7 @@ func (e *Engine) idleAgain(h *Handle, id OID) error {
 	}
 	ch := &change{e: e, firsts: firsts{run: r}}
 	old.forget(&ch.b, r.id)
-	r.forgets(id)
+	e.forgets(r, id)
 	if err = ch.contentOf(&ch.firsts, h.n, h.fd, 0, 1<<62); err != nil {
 		ch.drop()
 	} else {

@@ -195,8 +195,8 @@ func (v *verification) entry(id tasktree.TaskID, at spot, o OID) {
 	e := v.e
 	for try := 0; ; try++ {
 		if try == 3 {
-			e.places.RLock() // now nothing is renamed
-			defer e.places.RUnlock()
+			e.places.still()
+			defer e.places.move()
 		}
 		problem := ""
 		if _, found, err := e.getObject(o); err != nil || !found {

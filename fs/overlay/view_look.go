@@ -40,8 +40,8 @@ func (v *view) openLive(r *ref, flags int) (int, error) {
 	}
 	for try := 0; ; try++ {
 		if try == lookTries-1 {
-			v.e.places.RLock() // now nothing is renamed
-			defer v.e.places.RUnlock()
+			v.e.places.still()
+			defer v.e.places.move()
 		}
 		fd, err := v.tryLive(r, flags)
 		if err == nil || try == lookTries-1 || !absent(err) && !errors.Is(err, Gone) && err != unix.ESTALE {

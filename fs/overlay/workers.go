@@ -33,7 +33,7 @@ func (e *Engine) newWorkers(n int) *workers {
 	if e.opt.workers > 0 {
 		return &workers{most: e.opt.workers, each: 1}
 	}
-	return &workers{most: min(runtime.GOMAXPROCS(0), maxWorkers, n/workerBatch), each: workerBatch}
+	return &workers{most: min(runtime.NumCPU(), maxWorkers, n/workerBatch), each: workerBatch}
 }
 
 // do has something done, now or later. After an error nothing more is begun.

@@ -111,11 +111,11 @@ func (e *Engine) captureWriter(h *Handle) error {
 func (e *Engine) armWriters(a tasktree.Agent) {
 	// First of all: what was kept before the move is of before it. To one that is found closed now, the move itself would look
 	// like something written, and a task would begin for it that has the old bytes for images.
-	e.tasks.mu.Lock()
+	e.tasks.turn.Lock()
 	for _, h := range e.writers.of(a) {
 		e.disarmed(h)
 	}
-	e.tasks.mu.Unlock()
+	e.tasks.turn.Unlock()
 	e.sweepMapped(a, true)
 	for _, h := range e.writers.of(a) {
 		if err := e.arm(h); err != nil {
@@ -154,38 +154,39 @@ func (e *Engine) arm(h *Handle) error {
 	if err != nil {
 		return err
 	}
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
-	h.armed = &armed{id: id, was: content{size: int64(st.Size), pieces: pieces}, meta: m, seq: seq}
+	e.tasks.turn.Lock()
+	defer e.tasks.turn.Unlock()
+	h.armed.Store(&armed{id: id, was: content{size: int64(st.Size), pieces: pieces}, meta: m, seq: seq})
 	h.watch.armed(&st)
 	return nil
 }
 
-// disarmed drops what was kept of a file that nobody wrote to.
+// disarmed drops what was kept of a file that nobody wrote to. Preconditions: turn is held.
 func (e *Engine) disarmed(h *Handle) {
-	if h.armed == nil {
+	was := h.armed.Swap(nil)
+	if was == nil {
 		return
 	}
-	for i := range h.armed.was.pieces {
-		if p := &h.armed.was.pieces[i]; p.kind == pieceCopy {
+	for i := range was.was.pieces {
+		if p := &was.was.pieces[i]; p.kind == pieceCopy {
 			e.dropCopy(p.copy)
 		}
 	}
-	h.armed = nil
 }
 
 // armedCopies are the copies that no record names yet, for a sweep.
 func (e *Engine) armedCopies() map[copyID]bool {
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
+	e.tasks.turn.Lock()
+	defer e.tasks.turn.Unlock()
 	e.writers.mu.Lock()
 	defer e.writers.mu.Unlock()
 	out := map[copyID]bool{}
 	for h := range e.writers.all {
-		if h.armed == nil {
+		kept := h.armed.Load()
+		if kept == nil {
 			continue
 		}
-		for _, p := range h.armed.was.pieces {
+		for _, p := range kept.was.pieces {
 			if p.kind == pieceCopy {
 				out[p.copy] = true
 			}
@@ -194,15 +195,16 @@ func (e *Engine) armedCopies() map[copyID]bool {
 	return out
 }
 
-// written says when an armed file was written to; 0: it was not.
+// written says when an armed file was written to; 0: it was not. Preconditions: turn is held.
 func (e *Engine) written(h *Handle) uint64 {
 	var st Stat
-	if h.armed == nil || statAt(h.fd, "", &st) != nil {
+	kept := h.armed.Load()
+	if kept == nil || statAt(h.fd, "", &st) != nil {
 		return 0
 	}
 	if h.watch.differs(&st) {
 		if err := e.wroteLater(h, &st); err != nil {
-			return h.armed.seq
+			return kept.seq
 		}
 	}
 	h.watch.mu.Lock()
@@ -211,30 +213,31 @@ func (e *Engine) written(h *Handle) uint64 {
 }
 
 // attachArmed makes what was kept of the agent's armed files images of the task that begins. It returns them.
-// Preconditions: Engine.tasks.mu is held.
+// Preconditions: turn is held.
 func (e *Engine) attachArmed(b *journal.Batch, a tasktree.Agent, id tasktree.TaskID) []*Handle {
 	var out []*Handle
 	seen := map[OID]bool{}
 	for _, h := range e.writers.of(a) {
-		if h.armed == nil {
+		kept := h.armed.Load()
+		if kept == nil {
 			continue
 		}
-		if seen[h.armed.id] {
+		if seen[kept.id] {
 			e.disarmed(h) // it was kept twice; in a later task it would be of an older time
 			continue
 		}
-		seen[h.armed.id] = true
+		seen[kept.id] = true
 		im := newImages()
-		im.contents[h.armed.id], im.metas[h.armed.id] = &h.armed.was, h.armed.meta
+		im.contents[kept.id], im.metas[kept.id] = &kept.was, kept.meta
 		im.put(b, nil, id)
-		s := share{h.armed.seq, h.armed.seq, h.armed.seq, h.armed.seq}
+		s := share{kept.seq, kept.seq, kept.seq, kept.seq}
 		if at := e.written(h); at != 0 {
 			s.last, s.madeLast = at, at
 			h.watch.setIdle(0)
 		} else {
 			h.watch.setIdle(id)
 		}
-		b.Put(thing{obj: h.armed.id}.key(id), s.encode())
+		b.Put(thing{obj: kept.id}.key(id), s.encode())
 		out = append(out, h)
 	}
 	return out
@@ -243,21 +246,21 @@ func (e *Engine) attachArmed(b *journal.Batch, a tasktree.Agent, id tasktree.Tas
 // disarm marks in a run what attachArmed gave it.
 func disarm(r *run, all []*Handle) {
 	for _, h := range all {
-		cov := &covered{size: h.armed.was.size}
+		kept := h.armed.Swap(nil)
+		cov := &covered{size: kept.was.size}
 		cov.add(0, cov.size)
-		r.setCoverage(h.armed.id, cov)
-		r.markMeta(h.armed.id)
-		r.shares(thing{obj: h.armed.id})
-		h.armed = nil
+		r.setCoverage(kept.id, cov)
+		r.markMeta(kept.id)
+		r.shares(thing{obj: kept.id})
 	}
 }
 
 // settleArmed begins tasks for what agents that move have written since their last move. Preconditions: the agents are claimed.
 func (e *Engine) settleArmed(own *claim) error {
 	for a := range own.agents {
-		e.tasks.mu.Lock()
+		e.tasks.turn.Lock()
 		written := slices.ContainsFunc(e.writers.of(a), func(h *Handle) bool { return e.written(h) != 0 })
-		e.tasks.mu.Unlock()
+		e.tasks.turn.Unlock()
 		if !written {
 			continue
 		}
@@ -271,18 +274,18 @@ func (e *Engine) settleArmed(own *claim) error {
 // settleWriter ends an armed handle: what was written through it after the move begins a task by itself. Preconditions:
 // as of enter, for the handle's agent.
 func (e *Engine) settleWriter(h *Handle) {
-	if e.closed.Load() {
+	if e.closed.Load() || h.armed.Load() == nil {
 		return
 	}
-	e.tasks.mu.Lock()
+	e.tasks.turn.Lock()
 	written := e.written(h)
-	e.tasks.mu.Unlock()
+	e.tasks.turn.Unlock()
 	if written != 0 {
 		if _, err := e.enter(Caller{Agent: h.agent}); err != nil {
 			e.log.Warn("what was written after a move could not be given a task", "err", err)
 		}
 	}
-	e.tasks.mu.Lock()
-	defer e.tasks.mu.Unlock()
+	e.tasks.turn.Lock()
+	defer e.tasks.turn.Unlock()
 	e.disarmed(h)
 }
