@@ -65,6 +65,7 @@ func (j *Journal) appendLocked(b *Batch, sum uint32, need need) (lsn uint64, err
 	j.mem.apply(b.buf[recordHead:], j.tail.num, at+recordHead, b.sums)
 	j.applied.Add(1)
 	size := j.mem.sizeBytes
+	j.mem.size.Store(size)
 	j.mu.Unlock()
 	if size > j.o.MemBytes {
 		j.kickCheckpoint()
@@ -102,11 +103,8 @@ func (j *Journal) readyLocked(n int64, need need) error {
 	return nil
 }
 
-func (j *Journal) memBytes() int64 {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.mem.sizeBytes
-}
+// memBytes is the size of the memtable that is written to.
+func (j *Journal) memBytes() int64 { return j.mems.Load().mem.size.Load() }
 
 // writeLocked appends rec at the offset at, or leaves the segment as it was.
 func (j *Journal) writeLocked(rec []byte, at int64) error {

@@ -33,6 +33,7 @@ type memtable struct {
 	arena    []byte
 	// sizeBytes is all that was put in, also what was overwritten since: it bounds memory.
 	sizeBytes int64
+	size      atomic.Int64 // sizeBytes after the last record, for who takes no lock
 }
 
 func newMemtable() *memtable {

@@ -124,24 +124,56 @@ type view struct {
 }
 
 func (j *Journal) newView(lower, upper []byte) (*view, error) {
+	v, of := j.snapshot()
+	if j.idx == nil {
+		return v, nil
+	}
+	var err error
+	if v.it, err = j.iterator(lower, upper); err != nil {
+		v.close()
+		return nil, err
+	}
+	v.idx = j.idx
+	if j.mems.Load() == of { // then the index has nothing that is newer than the memtables
+		return v, nil
+	}
+	v.close()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	v = j.snapshotLocked()
+	if v.it, err = j.iterator(lower, upper); err != nil {
+		v.close()
+		return nil, err
+	}
+	v.idx = j.idx
+	return v, nil
+}
+
+func (j *Journal) iterator(lower, upper []byte) (*pebble.Iterator, error) {
+	it, err := j.idx.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, fail("scan", j.idx.dir, indexKind(err), err)
+	}
+	return it, nil
+}
+
+// snapshot is a view of the memtables and segments alone, and the memtables of which it is.
+func (j *Journal) snapshot() (*view, *mems) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.snapshotLocked(), j.mems.Load()
+}
+
+func (j *Journal) snapshotLocked() *view {
 	v := &view{mems: []*memtable{j.mem.snapshot()}, segs: make(map[uint32]*segment, len(j.segs))}
 	if j.imm != nil {
 		v.mems = append(v.mems, j.imm)
-	}
-	if j.idx != nil {
-		it, err := j.idx.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-		if err != nil {
-			return nil, fail("scan", j.idx.dir, indexKind(err), err)
-		}
-		v.idx, v.it = j.idx, it
 	}
 	for num, s := range j.segs {
 		s.acquire()
 		v.segs[num] = s
 	}
-	return v, nil
+	return v
 }
 
 func (v *view) close() {

@@ -137,6 +137,7 @@ func (r *replay) segment(s *segment, h header, sound, isLast bool) error {
 			r.damage(s, at, fmt.Sprintf("records %d to %d are missing", before+1, rec.lsn-1))
 		}
 		j.mem.apply(rec.payload, s.num, rec.off+recordHead, nil)
+		j.mem.size.Store(j.mem.sizeBytes)
 		r.last = rec.lsn
 	}
 	if !sound && !r.headless {
