@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -136,11 +137,36 @@ func (s *stand) image() {
 	s.gen++
 	to := filepath.Join(s.dir, StoreName, fmt.Sprintf("gen%d", s.gen))
 	for _, sub := range []string{"journal", "cas"} {
-		if err := copyDir(filepath.Join(s.store, sub), filepath.Join(to, sub)); err != nil {
-			s.t.Fatalf("copy the store: %v", err)
+		from, to := filepath.Join(s.store, sub), filepath.Join(to, sub)
+		// A death leaves the files of one moment: pebble may write some while they are copied, also by itself.
+		before := filesOf(from)
+		for range 20 { // what others commit meanwhile makes segments longer, which is as good
+			if err := errors.Join(os.RemoveAll(to), copyDir(from, to)); err != nil {
+				s.t.Fatalf("copy the store: %v", err)
+			}
+			after := filesOf(from)
+			if after == before {
+				break
+			}
+			before = after
 		}
 	}
 	s.store = to
+}
+
+// filesOf is the names, sizes and times of all files below a directory.
+func filesOf(dir string) string {
+	var out strings.Builder
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if i, err := d.Info(); err == nil {
+			fmt.Fprintln(&out, path, i.Size(), i.ModTime().UnixNano())
+		}
+		return nil
+	})
+	return out.String()
 }
 
 func copyDir(from, to string) error {

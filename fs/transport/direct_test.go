@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"log/slog"
@@ -135,7 +136,8 @@ func TestDirectIsGoFuse(t *testing.T) {
 			case opOpen:
 				*(*uint32)(unsafe.Pointer(&arg[0])) &^= unix.O_ACCMODE | unix.O_TRUNC
 			case opRead:
-				(*fuse.ReadIn)(unsafe.Add(unsafe.Pointer(&arg[0]), -inHeaderSize)).Size = []uint32{0, 1, 30, 4096}[random.IntN(4)]
+				at := int(unsafe.Offsetof(fuse.ReadIn{}.Size)) - inHeaderSize
+				binary.NativeEndian.PutUint32(arg[at:], []uint32{0, 1, 30, 4096}[random.IntN(4)])
 			}
 			answers := map[bool][]byte{}
 			asked := map[bool]string{}
