@@ -43,7 +43,7 @@ func TestKillDuringMovesOfAgents(t *testing.T) {
 		{"force", "redo agent=force", "undo agent=force"}, // of the force that was undone
 		{"p", "undo agent=p", "redo agent=p"},
 		{"revert", "revert " + itoa(taskOf(t, w.Read(".tt/agents/revert/list"), 0)) + " agent=revert", "undo agent=revert"},
-		{"user", "restore 0 revert/new", "undo"},
+		{"user", "restore force 0 revert/new", "undo"},
 	}
 	start := w.Snapshot()
 	ends := make([]treecmp.Tree, len(ops))
