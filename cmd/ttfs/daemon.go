@@ -161,7 +161,6 @@ func serve(o mountOptions, keeper *estate.Keeper, log *slog.Logger) (server *fs.
 		Passthrough: o.passthrough, AllowOther: o.allowOther, Transport: o.transport, ShowMoves: showMoves[:], Pack: pack[:], Keeper: keeper, Logger: log,
 	}
 	tuneCollector()
-	tuneProcessors()
 	profiled := startProfile(log)
 	for until := time.Now().Add(lockLimit); ; time.Sleep(20 * time.Millisecond) {
 		if server, err = fs.Mount(options); keeper != nil && fs.Over(err) {
